@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shlex
 import signal
 import subprocess
@@ -222,25 +221,10 @@ def test_printed_values_are_valid_input_for_postgresql(cli: Cli, conn: psycopg.C
         r"insert into pgcombine.wc_updates values ('{1,2}', 'infinity', '-infinity', '1 day 2:03', '\xff', '{inf}')"
     )
     (seen,) = cli.json("get", "wc", "{1,2}")
-    assert seen == {
-        "k": [1, 2],
-        "at": "infinity",
-        "d": "-infinity",
-        "i": "1 day 02:03:00",
-        "b": r"\xff",
-        "r": ["inf"],
-    }
+    assert seen == {"k": [1, 2], "at": "infinity", "d": "-infinity", "i": "1 day 02:03:00", "b": r"\xff", "r": ["inf"]}
     combine_all(conn)
     assert cli.json("top", "wc", "--by", "at") == [seen]
     assert r"\xff" in cli("get", "wc", "{1,2}").out
-
-
-def test_help_shows_defaults(cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    for command, default in ((("worker",), "no limit. Default: 10."), (("export", "create"), "Default: NAME.")):
-        with pytest.raises(SystemExit):
-            app([*command, "--help"])
-        assert default in " ".join(capsys.readouterr().out.split())
 
 
 FILES = {
@@ -249,10 +233,11 @@ FILES = {
 }
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 @pytest.mark.parametrize("name", FILES)
-def test_files_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path, name: str) -> None:
+def test_files_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path, name: str, encoding: str) -> None:
     make_queue(conn, delete_when=None)
-    (tmp_path / name).write_text(FILES[name], encoding="utf-8", newline="")
+    (tmp_path / name).write_text(FILES[name], encoding=encoding, newline="")
     assert cli.json("enqueue", "wc", tmp_path / name) == {"queue": "wc", "updates": 3}
     assert current(conn) == {"fluo": 5, 'größe, "quoted"': None if name.endswith("csv") else 0}
     combine_all(conn)
@@ -273,13 +258,6 @@ def test_file_with_a_token_counts_once(cli: Cli, conn: psycopg.Connection, tmp_p
     assert current(conn)["fluo"] == 10
 
 
-def test_files_with_a_byte_order_mark_are_enqueued(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
-    for name, content in FILES.items():
-        (tmp_path / name).write_text(content, encoding="utf-8-sig", newline="")
-        assert cli.json("enqueue", "wc", tmp_path / name) == {"queue": "wc", "updates": 3}
-
-
 def test_jsonl_holds_json_and_arrays(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_queue(conn, key=["k jsonb"], value=["doc jsonb jsonb_merge", "tags text[] array_union"], delete_when=None)
     file = tmp_path / "updates.jsonl"
@@ -287,13 +265,6 @@ def test_jsonl_holds_json_and_arrays(cli: Cli, conn: psycopg.Connection, tmp_pat
     assert cli.json("enqueue", "wc", file)["updates"] == 3
     found = conn.execute("select k, doc, tags from pgcombine.wc_current order by k").fetchall()
     assert sorted(found, key=str) == [("s", [2], None), (3, None, None), ([1], {"a": 1}, ["x"])]
-
-
-def test_values_without_a_json_form_become_texts(cli: Cli, conn: psycopg.Connection) -> None:
-    make_queue(conn, key=["k bytea"], value=["x float8 max"], delete_when=None)
-    conn.execute(r"insert into pgcombine.wc_updates values ('\x00ff', 'Infinity')")
-    assert cli.json("get", "wc", r"\x00ff") == [{"k": r"\x00ff", "x": "inf"}]
-    assert r"\x00ff" in cli("get", "wc", r"\x00ff").out
 
 
 def test_server_warnings_go_to_stderr(cli: Cli) -> None:
@@ -356,9 +327,12 @@ def test_console_script_reads_stdin(conn: psycopg.Connection, dsn: str) -> None:
     assert current(conn) == {"a": 1, "b": 2}
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
-def test_killed_command_leaves_nothing_running_on_the_server(
-    conn: psycopg.Connection, dsn: str, number: signal.Signals
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, -15, marks=pytest.mark.slow), (signal.SIGKILL, -9)],
+)
+def test_ended_command_leaves_nothing_running_on_the_server(
+    conn: psycopg.Connection, dsn: str, number: signal.Signals, status: int
 ) -> None:
     make_queue(conn)
     add(conn, {"a": 1})
@@ -367,7 +341,7 @@ def test_killed_command_leaves_nothing_running_on_the_server(
     with start_cli("wait", "wc", "--dsn", dsn) as process:
         eventually(lambda: one(conn, waiting, conn.info.dbname) == 1, what="the command waits")
         process.send_signal(number)
-        assert process.wait(timeout=60) == -number
+        assert process.wait(timeout=60) == status
         eventually(lambda: one(conn, waiting, conn.info.dbname) == 0, what="the server waits no longer")
 
 
@@ -422,40 +396,6 @@ def test_empty_file_is_reported(cli: Cli, conn: psycopg.Connection, tmp_path: Pa
         assert cli("initialize", "wc", tmp_path / name) == (0, f"no values in {tmp_path / name}\n", "")
 
 
-def test_counts_of_one_are_singular(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
-    (tmp_path / "one.jsonl").write_text('{"word": "a", "n": 1}\n')
-    assert cli("enqueue", "wc", tmp_path / "one.jsonl").out == "enqueued: 1 update\n"
-    assert cli("drain", "wc").out == "combined: 1 update in 1 pass, 1 change\n"
-    assert cli("drain", "wc").out == "combined: 0 updates in 0 passes, 0 changes\n"
-
-
-def test_unknown_file_ending_needs_a_format(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
-    (tmp_path / "updates.txt").write_text("word,n\na,1\n")
-    refused = cli("enqueue", "wc", tmp_path / "updates.txt")
-    assert (refused.status, refused.out) == (2, "")
-    assert "--format" in refused.err
-    assert cli.json("enqueue", "wc", tmp_path / "updates.txt", "--format", "csv")["updates"] == 1
-
-
-@pytest.mark.slow
-def test_ctrl_c_reports_whether_rows_are_enqueued(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    make_queue(conn)
-    pipe = tmp_path / "updates.jsonl"
-    os.mkfifo(pipe)
-    copying = "select count(*) from pg_stat_progress_copy where datname = current_database()"
-    with start_cli("enqueue", "wc", pipe, "--dsn", dsn, stderr=subprocess.PIPE) as process, pipe.open("w") as writer:
-        writer.write('{"word": "a"}\n' * 10_000)
-        writer.flush()
-        eventually(lambda: one(conn, copying) == 1, what="rows are on their way")
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
-    assert err == f"pgcombine: interrupted: nothing was loaded, all rows of {pipe} were rolled back\n"
-    assert one(conn, "select pgcombine.backlog('wc')") == 0
-
-
 def test_ctrl_c_cancels_the_commit(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     """A deferred trigger waits for a lock during the commit. Ctrl-C cancels the commit, and nothing is enqueued."""
     make_queue(conn)
@@ -477,18 +417,6 @@ def test_ctrl_c_cancels_the_commit(conn: psycopg.Connection, dsn: str, tmp_path:
     assert "nothing was loaded" in err
     assert "Traceback" not in err
     assert one(conn, "select pgcombine.backlog('wc')") == 0
-
-
-def test_ctrl_c_ends_wait(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
-    add(conn, {"a": 1})
-    conn.execute("select pgcombine.pause('wc')")
-    waiting = "select count(*) from pg_stat_activity where query like 'call pgcombine.wait%%' and datname = %s"
-    with start_cli("wait", "wc", "--dsn", dsn) as process:
-        eventually(lambda: one(conn, waiting, conn.info.dbname) == 1, what="it waits")
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
 
 
 def test_top_notes_pending_updates(cli: Cli, conn: psycopg.Connection) -> None:

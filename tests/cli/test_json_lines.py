@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import pgcombine
 from pgcombine.runtime.json_lines import JsonFormatter
 
@@ -70,7 +68,5 @@ def templates() -> Iterator[str]:
                 yield template.value
 
 
-@pytest.mark.parametrize("template", sorted(set(templates())))
-def test_every_event_has_fields(template: str) -> None:
-    arguments = [1] * (template.count("%"))
-    assert "event" in line(template, *arguments)
+def test_every_event_has_fields() -> None:
+    assert [one for one in {*templates()} if "event" not in line(one, *[1] * one.count("%"))] == []

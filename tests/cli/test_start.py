@@ -61,31 +61,19 @@ def test_short_option_prints_the_help(verb: list[str]) -> None:
     assert f"Usage: {' '.join(['pgcombine', *verb])}" in answer.stdout
 
 
-def test_shell_completion_lists_verbs() -> None:
-    shown = run_cli("--show-completion", "bash", env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
-    assert shown.returncode == 0
-    assert "_PGCOMBINE_COMPLETE=complete_bash" in shown.stdout
-    env = {"_PGCOMBINE_COMPLETE": "complete_bash", "COMP_WORDS": "pgcombine db ", "COMP_CWORD": "2"}
-    assert run_cli(env=env).stdout.split() == ["upgrade", "check", "roles", "remove"]
-
-
 def test_command_lists_the_figures_of_the_benchmark() -> None:
     assert tuple(figures.FIGURES) == bench.FIGURES
 
 
 @pytest.mark.parametrize(
     ("module", "command"),
-    [("typer", []), ("pgcombine.cli.options", []), ("psycopg", ["get"]), ("pgcombine.worker.worker", ["worker"])],
+    [
+        *(("typer", "--help"), ("psycopg", "get --help"), ("pgcombine.worker.worker", "worker --help")),
+        *(("alembic.script", "db upgrade --sql"), ("sqlalchemy.dialects.postgresql", "db upgrade --sql")),
+    ],
 )
-def test_ctrl_c_during_the_start_prints_nothing(module: str, command: list[str]) -> None:
-    answer = python(INTERRUPTED.format(module=module, arguments=[*command, "--help"]))
-    assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
-
-
-@pytest.mark.parametrize("module", ["alembic.script", "sqlalchemy.dialects.postgresql"])
-def test_ctrl_c_during_a_command_prints_nothing(module: str) -> None:
-    arguments = ["db", "upgrade", "--sql"]
-    answer = python(INTERRUPTED.format(module=module, arguments=arguments))
+def test_ctrl_c_during_an_import_prints_nothing(module: str, command: str) -> None:
+    answer = python(INTERRUPTED.format(module=module, arguments=command.split()))
     assert (answer.returncode, answer.stdout, answer.stderr) == (130, "", "")
 
 

@@ -6,20 +6,15 @@ function locks in a single statement, and so misses buckets that a rebucket adds
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-from threading import Event
-
 import psycopg
 import pytest
 from psycopg import errors
 from support.exports import make_export
 from support.mutants import claim_in_one_statement
 from support.queues import add, combine_all, hold, make_queue, one, rows, values
-from support.sessions import in_background, waits, workers
+from support.sessions import in_background, waits
 from support.wait import eventually
 
-REBUCKETS = 4  # number of rebuckets that each session runs
 WORDS = [f"w{i}" for i in range(500)]
 UNLOCKED = "select count(*) from (select from pgcombine.bucket for update skip locked) unclaimed"
 
@@ -87,11 +82,7 @@ def passes_beside_the_second_rebucket(conn: psycopg.Connection, dsn: str) -> Non
     make_queue(conn, buckets=1)
     add(conn, [(word, 1) for word in WORDS])
     combine_all(conn)
-    with (
-        psycopg.connect(dsn) as first,
-        psycopg.connect(dsn, autocommit=True) as second,
-        psycopg.connect(dsn) as reader,
-    ):
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second, psycopg.connect(dsn) as reader:
         first.execute("select pgcombine.rebucket('wc', 8)")
         with in_background(lambda: second.execute("select pgcombine.rebucket('wc', 4)")):
             try:
@@ -217,55 +208,3 @@ def test_snapshot_before_a_rebucket_fails_to_serialize(conn: psycopg.Connection,
         conn.execute("select pgcombine.rebucket('wc', 8)")
         with pytest.raises(errors.SerializationFailure):
             old.execute(call.encode())
-
-
-class Load:
-    """Sessions that rebucket, a session that writes, and a session that makes a key fail and retries the key."""
-
-    def __init__(self, dsn: str, seed: int) -> None:
-        self.dsn = dsn
-        self.seed = seed
-        self.written: Counter[str] = Counter()
-        self.failing_updates = 0
-        self.over = Event()
-
-    def rebucket(self, number: int) -> None:
-        chance = random.Random(f"{self.seed} {number}")
-        with psycopg.connect(self.dsn, autocommit=True) as conn:
-            for _ in range(REBUCKETS):
-                conn.execute("select pgcombine.rebucket('wc', %s)", (chance.choice([1, 2, 3, 5, 8]),))
-
-    def write(self) -> None:
-        chance = random.Random(self.seed)
-        with psycopg.connect(self.dsn, autocommit=True) as conn:
-            while not self.over.is_set():
-                batch = Counter(chance.choices(WORDS, k=chance.choice([1, 10])))
-                add(conn, batch)
-                self.written += batch
-
-    def quarantine(self) -> None:
-        with psycopg.connect(self.dsn, autocommit=True) as conn:
-            while not self.over.is_set():
-                add(conn, [("bad", 2**62)] * 2)  # the sum exceeds bigint, so passes fail until the key is quarantined
-                self.failing_updates += 2
-                conn.execute("select pgcombine.retry_quarantined('wc')")
-
-
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
-def test_rebuckets_lose_nothing_beside_writers_and_a_quarantine(conn: psycopg.Connection, dsn: str, seed: int) -> None:
-    make_queue(conn, buckets=1, quarantine_after=1)
-    load = Load(dsn, seed)
-    with workers(dsn, "wc", count=2, poll=0.05):
-        with in_background(load.write, load.quarantine):
-            try:
-                with in_background(*(lambda number=number: load.rebucket(number) for number in range(3))):
-                    pass
-            finally:
-                load.over.set()
-        eventually(
-            lambda: one(conn, "select pgcombine.backlog('wc')") == 0, what="all updates are combined or quarantined"
-        )
-    assert values(conn) == load.written
-    assert one(conn, "select pgcombine.drop_quarantined('wc')") == load.failing_updates
-    assert one(conn, "select count(*) from pgcombine.wc_quarantine") == 0
-    assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []

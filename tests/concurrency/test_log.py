@@ -81,44 +81,6 @@ def test_long_transaction_is_combined_once(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("end", ["commit", "rollback"])
-def test_prepared_transaction_is_combined_after_its_commit(
-    conn: psycopg.Connection, dsn: str, passer: psycopg.Connection, end: str
-) -> None:
-    make_log(conn)
-    name = conn.info.dbname
-    with passer:
-        with psycopg.connect(dsn, autocommit=True) as writer:
-            writer.execute("begin")
-            add(writer, {"a": 1})
-            writer.execute(f"prepare transaction '{name}'")
-        for _ in range(3):
-            add(conn, {"a": 10})
-            assert taken(passer) == 1
-            burn(conn, ROUND)
-        conn.execute(f"{end} prepared '{name}'")
-        assert taken(passer) == (end == "commit")
-    assert values(conn) == current(conn) == {"a": 31 if end == "commit" else 30}
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_savepoints_keep_the_transactions_id(conn: psycopg.Connection, dsn: str, passer: psycopg.Connection) -> None:
-    """Updates after a savepoint have the transaction's id. Updates that are rolled back to a savepoint don't count."""
-    make_log(conn)
-    with passer, psycopg.connect(dsn) as writer:
-        with writer.transaction():
-            for i in range(3 * ROUND):
-                with writer.transaction(force_rollback=i % 3 == 0), writer.transaction():
-                    add(writer, {"a": 1})
-                if i % 10 == 0:
-                    add(conn, {"b": 1})
-                    assert taken(passer) == 1
-        assert one(conn, "select count(distinct pgcombine_tx) from pgcombine.wc_updates where word = 'a'") == 1
-        assert taken(passer) == 2 * ROUND
-    assert values(conn) == {"a": 2 * ROUND, "b": 5}
-
-
-@pytest.mark.parametrize("level", LEVELS)
 def test_a_transactions_own_updates_stay_pending(conn: psycopg.Connection, passer: psycopg.Connection) -> None:
     """A pass doesn't take updates of its own transaction. In this transaction, wc_current and backlog include them."""
     make_log(conn)
@@ -130,25 +92,6 @@ def test_a_transactions_own_updates_stay_pending(conn: psycopg.Connection, passe
         assert one(passer, "select pgcombine.backlog('wc')") == 1
     assert combine_all(conn) == [(0, 1, 1, 1, False)]
     assert values(conn) == {"a": 1}
-
-
-@pytest.mark.parametrize("rolled_back", ["the writer", "the pass", "a savepoint above the pass"])
-def test_rollbacks_lose_and_repeat_nothing(conn: psycopg.Connection, dsn: str, rolled_back: str) -> None:
-    make_log(conn)
-    add(conn, {"a": 1})
-    with psycopg.connect(dsn) as writer, psycopg.connect(dsn) as passer:
-        add(writer, {"a": 10})
-        if rolled_back == "a savepoint above the pass":
-            with passer.transaction(force_rollback=True):
-                passer.execute("select 1")
-                with passer.transaction():
-                    assert taken(passer) == 1
-        else:
-            assert taken(passer) == 1
-        (writer.rollback if rolled_back == "the writer" else writer.commit)()
-        (passer.commit if rolled_back == "the writer" else passer.rollback)()
-    combine_all(conn)
-    assert values(conn) == {"a": 1 if rolled_back == "the writer" else 11}
 
 
 def test_a_reader_with_a_snapshot_sees_the_same_before_and_after_passes(conn: psycopg.Connection, dsn: str) -> None:

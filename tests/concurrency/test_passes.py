@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -13,7 +12,6 @@ from support.sessions import in_background, waits, workers
 from support.wait import eventually
 
 from pgcombine.worker.passes import open_connection, run_pass
-from pgcombine.worker.totals import Pass
 
 
 @contextmanager
@@ -24,20 +22,6 @@ def snapshot(dsn: str) -> Iterator[psycopg.Connection]:
         conn.execute("select count(*) from pgcombine.queue")
         yield conn
         conn.rollback()
-
-
-def test_worker_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    make_queue(conn, buckets=1)
-    add(conn, {"a": 1})
-    with psycopg.connect(dsn) as rival, open_connection(dsn) as worker:
-        rival.execute("select pgcombine.combine('wc', 0)")
-        worker.execute("set lock_timeout = '10s'")  # limits the wait of a pass that doesn't skip the bucket
-        assert run_pass(worker, "wc", 0) is None
-        assert "pass.locked" not in caplog.text  # the pass hasn't waited in vain for a lock
-        rival.commit()
-        add(conn, {"a": 1})
-        assert run_pass(worker, "wc", 0) == Pass("wc", 0, updates=1, keys=1, changes=1, more=False)
-    assert values(conn) == {"a": 2}
 
 
 def by_a_pass(conn: psycopg.Connection) -> None:
@@ -93,23 +77,6 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
     assert rows(conn, "wc_pending") == []
 
 
-def test_run_pass_retries_a_conflict(conn: psycopg.Connection, dsn: str) -> None:
-    """A pass waits for a row that a rival has changed. The pass fails at the rival's commit, and run_pass retries."""
-    make_queue(conn, buckets=1)
-    add(conn, {"a": 1, "b": 5})
-    combine_all(conn)
-    add(conn, {"a": 2})
-    with psycopg.connect(dsn) as rival, open_connection(dsn) as worker:
-        write_values(rival, "update pgcombine.wc_values set n = n + 100 where word = 'a'")
-        with in_background(lambda: run_pass(worker, "wc", 0)) as (done,):
-            waits(conn, worker.info.backend_pid)
-            add(conn, {"a": 20, "b": 1})
-            rival.commit()
-    # the second try also takes the updates since the first try's snapshot
-    assert done.result() == Pass("wc", 0, updates=3, keys=2, changes=2, more=False)
-    assert values(conn) == {"a": 123, "b": 6}
-
-
 def test_pass_under_read_committed_sees_earlier_commits(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     with psycopg.connect(dsn) as psql:
@@ -120,28 +87,6 @@ def test_pass_under_read_committed_sees_earlier_commits(conn: psycopg.Connection
         psql.execute("select pgcombine.combine('wc', 0)")
         psql.commit()
     assert values(conn) == {"a": 2}
-
-
-def test_passes_without_a_bucket_share_the_work(conn: psycopg.Connection, dsn: str) -> None:
-    """Concurrent sessions run combine('wc') under read committed, as cron jobs might."""
-    make_queue(conn, buckets=3)
-    go = threading.Event()
-
-    def cron() -> None:
-        with psycopg.connect(dsn, autocommit=True) as psql:
-            while True:
-                over = go.is_set()
-                if not psql.execute("select from pgcombine.combine('wc')").fetchall() and over:
-                    return
-
-    with in_background(cron, cron, cron):
-        for i in range(60):
-            add(conn, [(f"w{j % 10}", 1) for j in range(i % 7 + 10)])
-            add(conn, [(f"t{i}", 1), (f"t{i - 1}", -1)])
-        go.set()
-    combine_all(conn)
-    expected = {f"w{k}": sum((i % 7 + 10 + 9 - k) // 10 for i in range(60)) for k in range(10)}
-    assert values(conn) == expected | {"t59": 1, "t-1": -1}
 
 
 def test_a_reader_of_current_sees_each_update_once(conn: psycopg.Connection, dsn: str) -> None:

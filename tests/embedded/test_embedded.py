@@ -162,12 +162,6 @@ def test_tcp_and_socket_require_the_password(embedded: EmbeddedServer) -> None:
     assert value(embedded.superuser_dsn(), stored)
 
 
-def test_psql_accepts_the_uri(embedded: EmbeddedServer) -> None:
-    psql = [programs.find().path("psql"), "-XAtc", "select 6 * 7", embedded.start()]
-    done = subprocess.run(psql, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, "42"), done.stderr
-
-
 def test_server_outlives_its_starter(embedded: EmbeddedServer) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", f"{START}\nsys.stdin.read()", str(embedded.home)],
@@ -317,16 +311,6 @@ def test_server_starts_after_its_starter_was_killed(unmade: EmbeddedServer, mome
     unmade.stop()
     assert unmade.start() == dsn
     assert list(unmade.home.glob("postgres.new-*")) == []
-
-
-@pytest.mark.slow
-def test_server_starts_after_ctrl_c_in_initdb(unmade: EmbeddedServer) -> None:
-    with starter(unmade.home) as process:
-        eventually(lambda: any(unmade.home.glob(MOMENTS["initdb at work"])))
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    assert process.returncode != 0
-    assert value(unmade.start(), "select 1") == 1
 
 
 def test_server_starts_in_a_home_with_a_long_path(make: Callable[..., EmbeddedServer], filled: Filled) -> None:
@@ -631,22 +615,6 @@ def test_command_reconnects_after_its_first_session_ends(home: Path, filled: Fil
             eventually(lambda: conn.execute(ended).rowcount > 0, what="the command reads the schema's version")
             blocker.rollback()
             assert command.wait(timeout=60) == 0
-
-
-@pytest.mark.slow
-def test_removed_server_is_created_again(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    env = {"PGCOMBINE_HOME": home}
-    try:
-        assert run_cli("dsn", env=env).stderr.startswith("pgcombine: started PostgreSQL")
-        assert run_cli("server", "remove", "--yes", env=env).returncode == 0
-        assert run_cli("dsn", env=env).stderr.startswith("pgcombine: started PostgreSQL")
-        assert run_cli("server", "stop", env=env).stdout == "stopped\n"
-        (home / "postgres" / "data" / "PG_VERSION").unlink()
-        assert "PG_VERSION is missing" in run_cli("server", "start", env=env).stderr
-        assert run_cli("server", "remove", "--yes", env=env).stdout == f"removed: {home}\n"
-    finally:
-        run_cli("server", "stop", "--mode", "immediate", env=env)
 
 
 def test_start_reports_an_error_in_one_line(tmp_path: Path) -> None:

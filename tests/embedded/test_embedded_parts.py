@@ -137,14 +137,6 @@ def test_a_copy_of_the_programs_that_others_can_change_is_refused(tmp_path: Path
         programs.copy(programs.find(), tmp_path)
 
 
-def test_data_of_another_version_are_refused(cluster: Cluster) -> None:
-    (cluster.data / "PG_VERSION").write_text("16\n")
-    assert cluster.programs(None).version == 16
-    assert cluster.programs(16).version == 16
-    with pytest.raises(ConfigError, match="made by PostgreSQL 16, and version 18 is asked"):
-        cluster.programs(18)
-
-
 def test_data_of_a_missing_version_are_refused(cluster: Cluster) -> None:
     (cluster.data / "PG_VERSION").write_text("12\n")
     with pytest.raises(ConfigError, match=r"PostgreSQL 12, whose programs are not installed .*pip install"):
@@ -172,12 +164,6 @@ def test_home_without_a_server_stays_absent(tmp_path: Path) -> None:
     assert not home.exists()  # stop and status create no directory
     with pytest.raises(ConfigError, match=r"no server in .* yet"):
         server.dsn()
-
-
-def test_home_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match=r"can't use its directory .*choose another with PGCOMBINE_HOME"):
-        EmbeddedServer(tmp_path / "file" / "home").start()
 
 
 def test_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

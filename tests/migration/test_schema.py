@@ -20,9 +20,6 @@ from pgcombine.database import sqlfiles
 from pgcombine.embedded import programs
 from pgcombine.errors import QueueNotEmptyError, SchemaMismatchError, SchemaMissingError
 from pgcombine.queue.combine_queue import CombineQueue
-from pgcombine.worker.drain import drain
-
-WC = CombineQueue("wc")
 
 
 def dump(dsn: str, *options: str) -> list[str]:
@@ -66,16 +63,6 @@ def holds(dsn: str) -> None:
         assert values(conn) == {"c": 5}
 
 
-@pytest.mark.slow
-def test_upgrading_again_changes_nothing(dsn: str) -> None:
-    with_queues(dsn)
-    before = dump(dsn)
-    assert any("CREATE TABLE pgcombine.wc_updates" in line for line in before)
-    assert schema.upgrade(dsn) == schema.head() == schema.check(dsn)
-    assert dump(dsn) == before
-    holds(dsn)
-
-
 def test_upgrade_regenerates_objects_of_queues(dsn: str) -> None:
     with_queues(dsn)
     before = dump(dsn)
@@ -108,12 +95,6 @@ def test_removal_leaves_an_empty_database(dsn: str, empty_dsn: str) -> None:
     schema.upgrade(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
         make_queue(conn)
-
-
-def test_forced_removal_drops_pending_updates(dsn: str, empty_dsn: str) -> None:
-    with_queues(dsn)
-    schema.remove(dsn, force=True)
-    assert dump(dsn) == dump(empty_dsn)
 
 
 @pytest.mark.parametrize("statement", [0, 1, 2])
@@ -264,23 +245,3 @@ def test_commands_upgrade_check_and_remove(empty_dsn: str) -> None:
     assert "will be lost: 1 queue (wc) with 0 values and 1 pending update; there is no terminal" in err
     schema.check(empty_dsn)
     assert call("remove", "--force", "--yes") == (0, "removed\n", "")
-
-
-@pytest.mark.slow
-def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("select pgcombine.create_queue('wc', array['word text'], array['n bigint sum'])")
-        connection.execute("insert into pgcombine.wc_updates (word, n) values ('fluo', 1)")
-        connection.execute("drop function pgcombine_internal.plan_pass")
-        connection.execute(
-            "create function pgcombine_internal.plan_pass(queue text, b integer) returns text return 'older'"
-        )
-        connection.execute("create function pgcombine.pause(queue text, times integer) returns void return null")
-        schema.upgrade(dsn)
-        signatures = connection.execute(
-            "select proname, pronargs from pg_proc "
-            "where pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace) "
-            "and proname in ('pause', 'plan_pass') order by 1"
-        ).fetchall()
-        assert signatures == [("pause", 1), ("plan_pass", 6)]
-        assert drain(dsn, "wc").updates == 1

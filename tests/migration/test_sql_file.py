@@ -104,10 +104,7 @@ def test_file_and_program_exclude_each_other(empty_dsn: str) -> None:
     """An upgrade and psql wait until the file is applied. Then the upgrade succeeds, and psql fails."""
     text = schema.upgrade_sql()
     refused: list[str] = []
-    with (
-        psycopg.connect(empty_dsn, autocommit=True) as applying,
-        psycopg.connect(empty_dsn, autocommit=True) as conn,
-    ):
+    with psycopg.connect(empty_dsn, autocommit=True) as applying, psycopg.connect(empty_dsn, autocommit=True) as conn:
         applying.execute(text.removesuffix("commit;\n").encode())
         with in_background(lambda: schema.upgrade(empty_dsn), lambda: refused.append(psql(empty_dsn, text).stderr)):
             waiting = (

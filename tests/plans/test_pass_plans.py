@@ -43,17 +43,6 @@ def tables_read(plan: list[dict[str, Any]]) -> set[str]:
     return {re.sub(r"_s\d+$", "", table) for table in found}
 
 
-def test_pass_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=16)
-    add(conn, {word_in(conn, 5): 1, word_in(conn, 6): 1})
-    with psycopg.connect(dsn) as psql:
-        for level in (psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ):
-            psql.isolation_level = level
-            psql.execute("select pgcombine.combine('wc', 5)")
-            assert tables_of_queue(conn, psql.info.backend_pid) == ["updates_b0005", "values_b0005"]
-            psql.rollback()
-
-
 def test_tenth_pass_of_a_worker_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: str) -> None:
     """A generic plan would lock all partitions."""
     make_queue(conn, buckets=16)
@@ -198,22 +187,6 @@ def test_small_pass_is_not_compiled(conn: psycopg.Connection, value: str) -> Non
     assert "JIT" not in plan
     assert plan["Plan"]["Total Cost"] < float(one(conn, "show jit_above_cost"))
     assert "Full" not in {node.get("Join Type") for node in nodes(plan["Plan"])}
-
-
-def test_current_with_a_key_reads_one_partition_of_each(conn: psycopg.Connection) -> None:
-    word = big(conn)
-    add(conn, {word: 1})
-    plan = explain(conn, f"select n from pgcombine.wc_current where word = '{word}'", analyze=True)  # noqa: S608
-    assert sorted(table for table in tables_read(plan) if "_b0" in table) == ["wc_updates_b0001", "wc_values_b0001"]
-    assert [node for node in plan if node["Node Type"] == "Seq Scan" and "_values" in node["Relation Name"]] == []
-
-
-def test_current_with_a_parameter_reads_one_partition_of_each(conn: psycopg.Connection, dsn: str) -> None:
-    word = big(conn)
-    with psycopg.connect(dsn) as reader:
-        reader.execute("select n from pgcombine.wc_current where word = %s", (word,))
-        locked = tables_of_queue(conn, reader.info.backend_pid)
-    assert [table for table in locked if table.startswith("values")] == ["values_b0001"]
 
 
 def test_current_locks_one_partition_of_each(conn: psycopg.Connection, dsn: str) -> None:

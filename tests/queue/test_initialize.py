@@ -55,29 +55,6 @@ def test_queue_with_values_is_refused_without_force(wc: psycopg.Connection) -> N
     assert values(wc) == [("a", 1), ("b", 1)]
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("a", 1), ("b", 1), ("a", 2)], r"twice.*\(a\)"),
-        ([("a", 1), (None, 1)], "null"),
-        ([("a", "x")], "integer|bigint"),
-        ([("a", 1), ("b", 1, 1)], "3 columns, not 2"),
-        ([{"word": "a", "m": 1}], 'no column "m"'),
-    ],
-)
-def test_rows_that_do_not_fit_are_refused(wc: psycopg.Connection, rows: list[tuple[object, ...]], message: str) -> None:
-    with pytest.raises(InvalidUpdateError, match=message):
-        WC.initialize(wc, rows)
-    assert values(wc) == []
-
-
-def test_initialize_rolls_back_with_the_caller(wc: psycopg.Connection) -> None:
-    with wc.transaction(force_rollback=True):
-        WC.initialize(wc, [("a", 1)])
-        assert values(wc) == [("a", 1)]
-    assert values(wc) == []
-
-
 def test_initialize_blocks_passes_but_not_enqueues(wc: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as loader:
         WC.initialize(loader, [("a", 1)])

@@ -16,7 +16,7 @@ from support.queues import current, make_queue, rows, values
 from support.servers import embedded_only
 from support.tiers import each_nth
 
-from pgcombine.errors import InvalidUpdateError, QueueNotEmptyError, QueueNotFoundError
+from pgcombine.errors import InvalidUpdateError, QueueNotEmptyError
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc")
@@ -111,16 +111,6 @@ def test_wrong_rows_load_nothing_and_keep_the_transaction(
 
     run(main)
     assert (values(conn), current(conn)) == ({}, {"kept": 1})
-
-
-@SOME
-def test_unknown_queue_is_refused(dsn: str, opened: Any) -> None:
-    async def main() -> None:
-        async with caller_of(opened, dsn) as caller:
-            with pytest.raises(QueueNotFoundError):
-                await done(CombineQueue("none").initialize(caller, [("a", 1)]))
-
-    run(main)
 
 
 def test_initialize_in_autocommit_is_one_transaction(dsn: str, conn: psycopg.Connection, wc: str) -> None:

@@ -13,13 +13,7 @@ import pytest
 from support import eventually, run_cli
 from support.queues import one
 
-from pgcombine.errors import (
-    BacklogFullError,
-    ConfigError,
-    InvalidDefinitionError,
-    QueueExistsError,
-    QueueNotFoundError,
-)
+from pgcombine.errors import BacklogFullError, ConfigError, InvalidDefinitionError, QueueExistsError, QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker.drain import drain
 
@@ -166,16 +160,6 @@ def test_expiry_is_set_and_cleared(conn: psycopg.Connection) -> None:
     assert conn.execute(found).fetchall() == [(None, True, timedelta(hours=1))]
     with pytest.raises(InvalidDefinitionError, match="volatile"):
         wc.set_expiry(conn, "random() > n")
-
-
-def test_create_queue_warns_only_of_many_partitions(conn: psycopg.Connection) -> None:
-    notices: list[str | None] = []
-    conn.add_notice_handler(lambda notice: notices.append(notice.message_primary))
-    columns = {"key": ["w text"], "value": ["n int sum"]}
-    CombineQueue("few", **columns, buckets=1024, buckets_per_partition=64).create(conn)
-    assert notices == []
-    CombineQueue("many", **columns, buckets=258, buckets_per_partition=2).create(conn)
-    assert notices == ['queue "many": 258 buckets are 645 tables; statements on all of them take as many locks']
 
 
 def test_unknown_tablespace_is_refused(conn: psycopg.Connection) -> None:

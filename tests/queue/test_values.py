@@ -16,7 +16,7 @@ from support.servers import embedded_only
 from support.tiers import each_nth
 
 from pgcombine.database import caller
-from pgcombine.errors import ConfigError, QueueNotFoundError
+from pgcombine.errors import ConfigError
 from pgcombine.queue.combine_queue import CombineQueue
 
 WC = CombineQueue("wc")
@@ -75,16 +75,6 @@ def test_each_iterator_has_its_snapshot(dsn: str, wc: CombineQueue, conn: psycop
             pairs += await read(first)
             assert dict(pairs) == MANY
             assert second == {**MANY, "w1": 1001, "pending": 1}
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize("opened", EACH[::5])
-def test_unknown_queue_is_refused(dsn: str, wc: CombineQueue, opened: Any) -> None:
-    async def main() -> None:
-        async with caller_of(opened, dsn) as caller:
-            with pytest.raises(QueueNotFoundError):
-                await read(CombineQueue("none").values(caller))
 
     asyncio.run(main())
 

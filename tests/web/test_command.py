@@ -10,8 +10,6 @@ from support import eventually, run_cli
 from support.page import started
 from support.servers import embedded_only
 
-from pgcombine.web.serve import listening
-
 TOKEN = "a token of some length"
 
 
@@ -58,20 +56,15 @@ def test_token_comes_from_a_file_or_a_variable(dsn: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--host", "0.0.0.0"], "can be read from elsewhere, so it needs a token"),
         (["--allow-host", "queues.example"], "under the name queues.example can be read from elsewhere"),
         (["--token-file", "{}/empty"], "has no token in its first line"),
         (["--token-file", "{}/nothing"], "No such file or directory"),
-        (["--token-file", "{}/short"], "the token has 5 characters, but needs 16"),
-        (["--port", "{port}"], "choose another one with --port"),
     ],
 )
 def test_program_refuses_wrong_options(tmp_path: Path, args: list[str], message: str) -> None:
     (tmp_path / "empty").write_text("")
-    (tmp_path / "short").write_text("short")
-    with listening("127.0.0.1", 0) as sock:
-        words = [word.format(tmp_path, port=sock.getsockname()[1]) for word in args]
-        refused = run_cli("web", "--dsn", "postgresql://127.0.0.1:1/none", *words)
+    words = [word.format(tmp_path) for word in args]
+    refused = run_cli("web", "--dsn", "postgresql://127.0.0.1:1/none", *words)
     assert refused.returncode == 1
     assert message in refused.stderr
     assert len(refused.stderr.splitlines()) == 1

@@ -55,8 +55,7 @@ def client(busy: None, dsn: str) -> Iterator[httpx2.Client]:
 
 
 @pytest.mark.parametrize(
-    ("path", "method"),
-    [pytest.param(*route, marks=[] if route[0] in FAST else [pytest.mark.slow]) for route in ROUTES],
+    ("path", "method"), [pytest.param(*route, marks=[] if route[0] in FAST else [pytest.mark.slow]) for route in ROUTES]
 )
 def test_odd_paths_cause_no_defect(client: httpx2.Client, path: str, method: str) -> None:
     key = form_key(client, "/doctor")

@@ -159,8 +159,7 @@ def test_minutes_without_passes_are_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes_ago", "covered"),
-    [((), 300), ((2,), 300), ((20, 19, 2), 20 * 60), ((400, 2), 3 * 3600)],
+    ("minutes_ago", "covered"), [((), 300), ((2,), 300), ((20, 19, 2), 20 * 60), ((400, 2), 3 * 3600)]
 )
 def test_axis_of_throughput_fits_the_known_minutes(minutes_ago: tuple[int, ...], covered: int) -> None:
     minutes = [{"minute": AT - timedelta(minutes=ago)} for ago in minutes_ago]

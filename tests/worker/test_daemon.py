@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shutil
 import signal
 from functools import partial
@@ -14,7 +15,7 @@ import psycopg
 import pytest
 from support import eventually, run_cli, start_cli
 from support.homes import SMALL, Filled
-from support.queues import add, make_queue, one, values, word_in, write_values
+from support.queues import add, make_queue, one, values, write_values
 from support.servers import embedded_only
 from support.sessions import warnings, worker_listens, workers
 
@@ -60,15 +61,6 @@ def test_pause_lets_the_pass_in_progress_end(conn: psycopg.Connection, dsn: str)
         eventually(lambda: values(conn) == {"a": 1}, what="the pass commits")
 
 
-def test_poll_finds_updates_without_a_notification(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
-    with workers(dsn, "wc", poll=0.3), psycopg.connect(dsn, autocommit=True) as silent:
-        eventually(lambda: worker_listens(conn), what="the worker listens")
-        silent.execute("set session_replication_role = replica")  # so the log's trigger doesn't fire
-        add(silent, {"a": 1})
-        eventually(lambda: values(conn) == {"a": 1}, what="the worker has polled")
-
-
 def test_worker_logs_a_conflict_at_debug_level_only(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -92,56 +84,18 @@ def test_worker_logs_a_conflict_at_debug_level_only(
     assert conn.execute("select * from pgcombine.failure").fetchall() == []
 
 
-@pytest.mark.parametrize(
-    ("option", "logged"),
-    [
-        pytest.param("--lock-timeout", "pass.locked", marks=pytest.mark.slow),
-        ("--statement-timeout", "pass.failed"),
-    ],
-)
-def test_worker_command_sets_timeouts(conn: psycopg.Connection, dsn: str, option: str, logged: str) -> None:
-    """A pass over a locked bucket ends at the timeout. The worker combines this bucket after the lock is released."""
-    make_queue(conn, buckets=2)
-    locked, free = word_in(conn, 0), word_in(conn, 1)
-    with (
-        psycopg.connect(dsn) as blocker,
-        start_cli("worker", "wc", "--poll", 0.1, option, 0.4, "--dsn", dsn) as worker,
-    ):
-        blocker.execute("lock table pgcombine.wc_values_b0000 in access exclusive mode")
-        add(conn, {locked: 1, free: 1})
-        assert worker.stdout is not None
-        while logged not in (line := worker.stdout.readline()):
-            assert line, f"the worker ended, status {worker.poll()}"
-        assert "queue=wc bucket=0" in line
-        blocker.rollback()
-        eventually(lambda: values(conn) == {locked: 1, free: 1}, what="both are combined")
-        worker.send_signal(signal.SIGTERM)
-        assert worker.wait(timeout=30) == 0
-
-
 @embedded_only
-def test_worker_command_logs_json(conn: psycopg.Connection, dsn: str) -> None:
+def test_worker_logs_each_pass_as_text_or_json(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
+    add(conn, {"a": 1})
+    done = run_cli("worker", "--drain", "--verbose", "--dsn", dsn)
+    told = r" DEBUG pass queue=wc bucket=0 updates=1 keys=1 changes=1 expired=0 ms=\d+\.\d\n"
+    assert re.search(told, done.stderr), done.stderr
     add(conn, {"a": 1, "b": 2})
     done = run_cli("worker", "wc", "--drain", "--verbose", "--log-format", "json", "--dsn", dsn)
     assert done.returncode == 0, done.stderr
     (told,) = [line for line in map(json.loads, done.stderr.splitlines()) if line.get("event") == "pass"]
     assert {"level": "DEBUG", "queue": "wc", "bucket": 0, "updates": 2, "keys": 2, "changes": 2}.items() <= told.items()
-
-
-def test_drain_command_reports_what_blocks_it_in_one_line(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
-    add(conn, {"a": 1})
-    conn.execute("select pgcombine.pause('wc')")
-    refused = run_cli("drain", "wc", "--timeout", 5, "--dsn", dsn)
-    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (1, "", 1)
-    assert "is paused" in refused.stderr
-    conn.execute("select pgcombine.resume('wc')")
-    with psycopg.connect(dsn) as rival:
-        rival.execute("select from pgcombine.bucket for update")
-        late = run_cli("drain", "wc", "--timeout", 0.2, "--dsn", dsn)
-    assert (late.returncode, len(late.stderr.splitlines())) == (1, 1)
-    assert "still has pending updates after 0.2 s" in late.stderr
 
 
 def test_status_shows_who_holds_an_old_snapshot(

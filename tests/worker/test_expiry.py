@@ -16,7 +16,7 @@ from support import eventually, start_cli
 from support.exports import make_export
 from support.queues import add, combine_all, make_queue, one, rows, values, write_values
 from support.servers import embedded_only
-from support.sessions import in_background, waits, workers
+from support.sessions import in_background, workers
 
 from pgcombine import CombineQueue, Worker, drain
 from pgcombine.worker.passes import open_connection, run_pass
@@ -139,27 +139,6 @@ def test_python_observers_see_expired_keys(dsn: str, conn: psycopg.Connection) -
         finally:
             stop.set()
     assert seen == [("b", (0, 8), None), ("a", (1, 7), (2, 7))]
-
-
-def test_terminated_pass_removes_nothing(dsn: str, conn: psycopg.Connection) -> None:
-    filled(conn, buckets=1)
-    conn.execute("create table history (word text)")
-    conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
-    expire(conn)
-
-    def run() -> None:
-        with pytest.raises(psycopg.OperationalError):
-            expiry_pass(dying)
-
-    with open_connection(dsn) as dying, conn.transaction():
-        conn.execute("lock table history in exclusive mode")
-        with in_background(run):
-            waits(conn, dying.info.backend_pid)
-            conn.execute("select pg_terminate_backend(%s)", (dying.info.backend_pid,))
-    assert left(conn) == 100
-    assert one(conn, "select count(*) from history") == 0
-    assert one(conn, "call pgcombine.expire('wc')") == 50
-    assert one(conn, "select count(*) from history") == 50
 
 
 def test_killed_worker_removes_nothing(dsn: str, conn: psycopg.Connection) -> None:

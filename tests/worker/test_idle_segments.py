@@ -14,10 +14,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support import run_cli
 from support.homes import SMALL, Filled
 from support.queues import combine_all, lose, make_queue, one, values
-from support.readme import ROOT
 from support.sessions import workers
 from support.wait import eventually
 
@@ -127,16 +125,3 @@ def test_segments_shrink_after_a_drain_beside_a_snapshot(server: EmbeddedServer,
         drain(server.dsn(), "wc", timeout=60, on_pass=lambda _: None if release.is_alive() else release.start())
         release.join()
         assert largest(conn) < SEGMENT
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_segments_shrink_after_the_first_run_of_phrasecount(home: Path, sees: bool) -> None:
-    """No worker runs, so phrasecount itself reclaims the log. Autovacuum is off because it holds snapshots."""
-    server = EmbeddedServer(home, settings={"autovacuum": "off"})
-    assert run_cli("db", "upgrade", "--dsn", server.start()).returncode == 0
-    with started(server, sees) as conn:
-        counted = run_cli("phrasecount", ROOT / "sql", "--json", env={"PGCOMBINE_HOME": home}, timeout=600)
-        assert counted.returncode == 0, counted.stderr
-        assert one(conn, "select count(*) from pgcombine.phrases_values") > 10_000
-        becomes_small(conn, "phrasecount's first run", "phrases")

@@ -6,15 +6,13 @@ The command also removes old run ids.
 from __future__ import annotations
 
 import json
-import threading
 from uuid import uuid4
 
 import psycopg
 from support import eventually, run_cli
 from support.queues import make_queue, one
 from support.servers import embedded_only
-
-from pgcombine.worker.worker import Worker
+from support.sessions import workers
 
 pytestmark = embedded_only
 
@@ -52,12 +50,6 @@ def test_worker_removes_dead_loads(dsn: str, conn: psycopg.Connection) -> None:
     make_queue(conn)
     begin_dead_load(conn, "25 hours")
     begin_dead_load(conn, "1 hour")
-    stop = threading.Event()
-    worker = threading.Thread(target=Worker(dsn).run, args=(stop,))
-    worker.start()
-    try:
+    with workers(dsn):
         eventually(lambda: stages(conn) == 1)
-    finally:
-        stop.set()
-        worker.join()
     assert stages(conn) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -146,19 +145,8 @@ def test_broken_combiner_quarantines_no_key(conn: psycopg.Connection, dsn: str) 
     assert values(conn) == dict.fromkeys(good_keys(100), 2)
 
 
-def test_keys_that_fail_at_the_commit_are_quarantined(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1, quarantine_after=1)
-    conn.execute("create table word (word text primary key)")
-    conn.execute("create table seen (word text references word deferrable initially deferred)")
-    conn.execute("insert into word select 'w' || i from generate_series(0, 99) i")
-    conn.execute("select pgcombine.add_observer('wc', 'note', 'insert into seen select word from changes')")
-    add(conn, good_keys(100) | {f"bad{i}": 1 for i in range(10)})
-    drain(dsn, "wc")
-    assert values(conn) == good_keys(100)
-    assert quarantined_updates(conn) == {f"bad{i}": 1 for i in range(10)}
-
-
-def test_keys_that_fail_at_the_commit_of_a_python_observer_are_quarantined(conn: psycopg.Connection, dsn: str) -> None:
+@pytest.mark.parametrize("python", [False, True])
+def test_keys_that_fail_at_the_commit_are_quarantined(conn: psycopg.Connection, dsn: str, python: bool) -> None:
     """The number of changes that ``drain`` returns leaves out tries that fail at the commit."""
     make_queue(conn, buckets=1, quarantine_after=1)
     conn.execute("create table word (word text primary key)")
@@ -166,11 +154,14 @@ def test_keys_that_fail_at_the_commit_of_a_python_observer_are_quarantined(conn:
     conn.execute("insert into word select 'w' || i from generate_series(0, 99) i")
     queue = CombineQueue("wc")
 
-    @queue.on_change
-    def note(tx: psycopg.Connection, changes: Iterable[Any]) -> None:
+    def note(tx: psycopg.Connection, changes: ChangeStream) -> None:
         for change in changes:
             tx.execute("insert into seen values (%s)", (change.key,))
 
+    if python:
+        queue.on_change(note)
+    else:
+        conn.execute("select pgcombine.add_observer('wc', 'note', 'insert into seen select word from changes')")
     add(conn, good_keys(100) | {f"bad{i}": 1 for i in range(10)})
     assert drain(dsn, queue).changes == 100
     assert values(conn) == good_keys(100)
@@ -336,15 +327,6 @@ def queue_that_refuses_bad_words() -> CombineQueue:
                 raise ValueError(change.key)
 
     return queue
-
-
-def test_keys_that_a_python_observer_refuses_are_quarantined(conn: psycopg.Connection, dsn: str) -> None:
-    queue = queue_that_refuses_bad_words()
-    queue.create(conn)
-    add(conn, good_keys(100) | {f"bad{i}": 1 for i in range(8)})
-    drain(dsn, queue)
-    assert values(conn) == good_keys(100)
-    assert quarantined_updates(conn) == {f"bad{i}": 1 for i in range(8)}
 
 
 def test_search_with_python_observers_continues_after_each_step(

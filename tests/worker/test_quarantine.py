@@ -148,20 +148,6 @@ def test_success_writes_nothing_about_failures(conn: psycopg.Connection, dsn: st
     assert written == [(0,)] * 3
 
 
-def test_an_observer_that_fails_for_all_keys_quarantines_none(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2, quarantine_after=1)
-    fail_on(conn, "%")
-    words = {f"w{i}": 1 for i in range(200)}
-    add(conn, words)
-    fail(dsn, 3)
-    assert quarantined_updates(conn) == {}
-    assert current(conn) == words
-    assert one(conn, "select count(*) from pgcombine.failure") == 2
-    forgive(conn)
-    drain(dsn, "wc")
-    assert values(conn) == words
-
-
 def test_at_most_one_key_that_fails_alone_is_quarantined(conn: psycopg.Connection, dsn: str) -> None:
     """If no other key succeeds, something other than the key may cause the error, so no second key is quarantined."""
     make_queue(conn, buckets=2, quarantine_after=1)
@@ -187,23 +173,6 @@ def test_cancelled_statement_quarantines_no_key(conn: psycopg.Connection, dsn: s
     fail(dsn, 3)
     assert quarantined_updates(conn) == {}
     assert current(conn) == {"bad": 1, "good": 1}
-
-
-@pytest.mark.slow
-def test_many_failing_keys_are_quarantined_in_bounded_passes(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1, pass_limit=100, quarantine_after=1)
-    fail_on(conn, "bad%")
-    good = {f"w{i}": 1 for i in range(900)}
-    bad = {f"bad{i}": 1 for i in range(30)}
-    add(conn, good | bad)
-    add(conn, bad)
-    drain(dsn, "wc")
-    assert values(conn) == good
-    assert set(quarantined_updates(conn)) == set(bad)
-    forgive(conn)
-    quarantine.retry(conn, "wc")
-    drain(dsn, "wc")
-    assert values(conn) == good | dict.fromkeys(bad, 2)
 
 
 def test_pass_over_a_hash_range_may_succeed(conn: psycopg.Connection) -> None:
@@ -290,7 +259,6 @@ def test_queue_with_quarantined_updates_is_not_dropped(conn: psycopg.Connection)
         CombineQueue("wc").drop(conn)
     CombineQueue("wc").drop(conn, force=True)
     assert quarantine.ls(conn) == []
-    assert one(conn, "select to_regclass('pgcombine.wc_quarantine')") is None
 
 
 @embedded_only

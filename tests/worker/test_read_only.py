@@ -79,10 +79,7 @@ def test_views_work_on_a_standby(standby: str) -> None:
 
 @pytest.mark.parametrize(
     ("whom", "where"),
-    [
-        pytest.param("database", "set for the database", marks=pytest.mark.slow),
-        ("role", "set for the role"),
-    ],
+    [pytest.param("database", "set for the database", marks=pytest.mark.slow), ("role", "set for the role")],
 )
 def test_worker_waits_while_a_setting_forbids_writes(dsn: str, conn: psycopg.Connection, whom: str, where: str) -> None:
     """The worker waits while default_transaction_read_only is on: at its start, and when it connects again."""

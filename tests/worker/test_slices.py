@@ -39,7 +39,7 @@ def takes(conn: psycopg.Connection) -> tuple[int, bool]:
     return updates, more
 
 
-def test_worker_sets_a_statement_timeout(dsn: str) -> None:
+def test_worker_sets_timeouts(dsn: str) -> None:
     def limit(dsn: str, seconds: float | None) -> object:
         with open_connection(dsn, statement_timeout=seconds) as worker:
             return one(worker, "select current_setting('statement_timeout')")
@@ -50,8 +50,13 @@ def test_worker_sets_a_statement_timeout(dsn: str) -> None:
     own = psycopg.conninfo.make_conninfo(dsn, options="-c statement_timeout=20min")
     assert limit(own, None) == "20min"
     assert limit(own, 0) == "0"
+    for seconds, lock_timeout in ((None, "10s"), (1.5, "1500ms")):
+        with open_connection(dsn, lock_timeout=seconds) as worker:
+            assert one(worker, "select current_setting('lock_timeout')") == lock_timeout
     with pytest.raises(ConfigError, match="negative"):
         Worker(dsn, statement_timeout=-1)
+    with pytest.raises(ConfigError):
+        Worker(dsn, lock_timeout=-1)
 
 
 def test_worker_takes_fewer_updates_after_a_timeout(
