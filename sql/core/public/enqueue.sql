@@ -15,10 +15,10 @@ as $function$
 declare
     _queue pgcombine.queue;
     _table regclass;
-    _updates constant jsonb := case jsonb_typeof(enqueue.updates) when 'object' then jsonb_build_array(enqueue.updates)
-        else enqueue.updates end;
+    _updates jsonb;
     _columns text;
-    _wrong text;
+    _names text[];
+    _keys bigint;
     _rows text;
     _insert text;
 begin
@@ -27,38 +27,15 @@ begin
         return pgcombine_internal.enqueue_elsewhere(enqueue.queue, null, enqueue.updates);
     end if;
     _table := format('pgcombine.%I', _queue.queue || '_updates');
-    if jsonb_typeof(_updates) is distinct from 'array' or exists (
-        select from jsonb_array_elements(_updates) u where jsonb_typeof(u) <> 'object')
-    then
-        raise exception 'updates of queue "%" must be a JSON array of objects, not %', enqueue.queue,
-            coalesce(left(updates::text, 60), 'null')
-            using errcode = 'PC004', hint = 'for example [{"word": "fluo", "n": 1}]';
-    end if;
-    select string_agg(distinct format('"%s"', k), ', ') into _wrong
-    from jsonb_array_elements(_updates) u, jsonb_object_keys(u) k
-    where not exists (select from pgcombine.queue_column c where c.queue = enqueue.queue and c.name = k);
-    if _wrong is not null then
-        raise exception 'queue "%" has no column %', enqueue.queue, _wrong
-            using errcode = 'PC004', hint = 'its columns: ' || pgcombine_internal.column_list(_queue.queue);
-    end if;
-    -- The keys are checked before the insert. Catching the insert's error would take a subtransaction, and many
-    -- subtransactions in one transaction slow down every snapshot.
-    select string_agg(format('"%s"', c.name), ', ' order by c.position) into _wrong
-    from pgcombine.queue_column c
-    where c.queue = enqueue.queue and c.role = 'key'
-      and exists (select from jsonb_array_elements(_updates) u where u ->> c.name is null);
-    if _wrong is not null then
-        raise exception 'an update of queue "%" has no key: % is missing or null', enqueue.queue, _wrong
-            using errcode = 'PC004', hint = 'every key column needs a value';
-    end if;
-
     -- the row type of <queue>_values has exactly the queue's columns
     select format('jsonb_populate_recordset(row(%s)::pgcombine.%I, $1)',
                string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position), _queue.queue || '_values'),
-           string_agg(quote_ident(c.name), ', ' order by c.position)
-    into _rows, _columns
+           string_agg(quote_ident(c.name), ', ' order by c.position),
+           array_agg(c.name::text order by c.position), count(*) filter (where c.role = 'key')
+    into _rows, _columns, _names, _keys
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
+    _updates := pgcombine_internal.checked_updates(_queue.queue, enqueue.updates, _names, _keys);
     _insert := format('insert into %s (%s) select %s from %s', _table, _columns, _columns, _rows);
     if _queue.notify and has_table_privilege(_table, 'select')
        and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), _table::oid::integer)

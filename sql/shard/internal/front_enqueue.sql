@@ -5,7 +5,7 @@
 --          their number. So a retry must come with the same updates. Without updates no token is stored
 -- Shards are taken in order, to avoid deadlocks.
 -- Tables written: <queue>_updates, pgcombine.token of the nodes.
--- Errors: PC004 see checked_updates and check_token; those of the nodes; 40001 another transaction stored the token
+-- Errors: PC004 see checked_updates and checked_token; those of the nodes; 40001 another transaction stored the token
 -- meanwhile.
 create or replace function pgcombine_internal.front_enqueue(queue text, token text, updates jsonb)
 returns bigint
@@ -40,7 +40,7 @@ begin
         execute _append using _updates;
         return jsonb_array_length(_updates);
     end if;
-    perform pgcombine_internal.check_token(_front.queue, front_enqueue.token);
+    perform pgcombine_internal.checked_token(_front.queue, front_enqueue.token);
     for _shard in
         execute pgcombine_internal.fill('select distinct {shard} from {rows} order by 1', _parts) using _updates
     loop

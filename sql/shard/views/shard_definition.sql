@@ -10,10 +10,7 @@
 --   fenced      whether the queue refuses updates (see fence_shard)
 create or replace view pgcombine.shard_definition as
 select q.queue,
-       (select jsonb_agg(to_jsonb(c) - '{queue,position}'::text[] || jsonb_build_object('initial', k.initial)
-                         order by c.position)
-        from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
-        where c.queue = q.queue) as columns,
+       pgcombine_internal.columns_of(q.queue) as columns,
        jsonb_build_object('delete_when', q.delete_when, 'expire_when', q.expire_when,
            'expire_silently', q.expire_silently, 'token_retention', q.token_retention,
            'stable_hash', pgcombine_internal.stable_hash(q.queue) and not exists (

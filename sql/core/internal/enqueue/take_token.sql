@@ -12,15 +12,8 @@ returns boolean
 language plpgsql
 as $$
 begin
-    if coalesce(octet_length(take_token.token), 0) not between 1 and 1024 then
-        raise exception 'a token for queue "%" is %', take_token.queue,
-            case when take_token.token is null then 'null' when take_token.token = '' then 'empty'
-                else format('too long: %s… has %s bytes', left(take_token.token, 60), octet_length(take_token.token))
-            end
-            using errcode = 'PC004',
-                hint = 'give 1 to 1024 bytes that name the input, such as the id of its event, or a hash of it';
-    end if;
-    insert into pgcombine.token (queue, role, token) values (take_token.queue, '', take_token.token)
+    insert into pgcombine.token (queue, role, token)
+    values (take_token.queue, '', pgcombine_internal.checked_token(take_token.queue, take_token.token))
     on conflict do nothing;
     return found;
 end

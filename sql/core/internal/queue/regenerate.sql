@@ -15,7 +15,6 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(regenerate.queue);
     _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
-    _enqueue record;
     _query text;
 begin
     perform pgcombine_internal.refresh_types(_queue.queue);
@@ -28,15 +27,8 @@ begin
     perform pgcombine_internal.replace_view(_queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.replace_view(_queue.queue || '_current', pgcombine_internal.current_sql(_queue.queue));
     perform pgcombine_internal.describe_queue(_queue.queue);
+    perform pgcombine_internal.create_enqueue(_queue.queue, pgcombine_internal.columns_of(_queue.queue));
 
-    for _enqueue in
-        select f.* from pgcombine_internal.enqueue_function(_queue.queue) f where f.body is not null
-    loop
-        execute format('create or replace function pgcombine.%I(%s) returns bigint language plpgsql as %L',
-            _queue.queue || '_enqueue', _enqueue.parameters, _enqueue.body);
-        execute format('comment on routine pgcombine.%I is '
-            '''Appends updates, an array for each column; returns their number.''', _queue.queue || '_enqueue');
-    end loop;
     if _queue.max_backlog is not null then
         execute format('create or replace trigger pgcombine_limit before insert on %s
                         for each statement execute function pgcombine_internal.refuse_backlog(%L, %L)',

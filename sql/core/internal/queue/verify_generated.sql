@@ -38,7 +38,7 @@ begin
     select format('function %s %s: %s', f.name, case when p.oid is null then 'is missing'
         else 'differs from the generated one' end, _hint)
     from (select format('pgcombine.%I', _queue.queue || '_enqueue') as name, e.body
-        from pgcombine_internal.enqueue_function(_queue.queue) e) f
+        from pgcombine_internal.enqueue_function(_queue.queue, pgcombine_internal.columns_of(_queue.queue)) e) f
     left join pg_proc p on p.oid = to_regproc(f.name)
     where f.body is not null
       and (p.prosrc, (select l.lanname from pg_language l where l.oid = p.prolang), p.prosecdef, p.proconfig)
