@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 from support import run_cli
-from support.exports import make_export
-from support.queues import add, combine_all, make_queue, one
+from support.exports import make_exported
+from support.queues import combine, one
 from support.servers import embedded_only
 
 from pgcombine import Entry, ExportWorker
@@ -16,8 +16,7 @@ from pgcombine import Entry, ExportWorker
 
 @embedded_only
 def test_a_refused_entry_is_shown_and_retried_or_discarded(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
-    make_export(conn)
+    make_exported(conn)
     refused = {"ü", "worse"}
     delivered: list[str] = []
 
@@ -26,8 +25,7 @@ def test_a_refused_entry_is_shown_and_retried_or_discarded(conn: psycopg.Connect
             raise ValueError(f"refused: {sorted(at_fault)}")
         delivered.extend(entry.key for entry in entries)
 
-    add(conn, {"a": 1, "ü": 2, "worse": 3})
-    combine_all(conn)
+    combine(conn, {"a": 1, "ü": 2, "worse": 3})
     worker = ExportWorker(dsn, "search", deliver)
     worker.drain()
     assert delivered == ["a"]

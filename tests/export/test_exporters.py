@@ -16,8 +16,8 @@ from typing import ClassVar
 import psycopg
 import pytest
 from support import eventually, run_cli
-from support.exports import make_export
-from support.queues import add, combine_all, make_queue, one
+from support.exports import impatient, make_exported, state
+from support.queues import combine, one
 from support.receiver import Receiver
 from support.roles import Roles, as_role
 from support.servers import embedded_only
@@ -34,11 +34,9 @@ def lines(directory: Path) -> list[dict[str, object]]:
 
 
 def test_files_receive_entries(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    make_queue(conn)
-    make_export(conn, exporter="files", target=str(tmp_path / "out"), buckets=1)
-    conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1, backoff => '1 us')")
-    add(conn, {"a": 1, "b": 2})
-    combine_all(conn)
+    make_exported(conn, exporter="files", target=str(tmp_path / "out"), buckets=1)
+    impatient(conn)
+    combine(conn, {"a": 1, "b": 2})
     with pytest.raises(DestinationDownError, match="No such file or directory"):
         ExportWorker(dsn, "search").drain()
     (tmp_path / "out").mkdir()
@@ -52,13 +50,9 @@ def test_files_receive_entries(conn: psycopg.Connection, dsn: str, tmp_path: Pat
 
 
 def test_webhook_receives_entries(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
-    make_queue(conn)
-    make_export(conn, exporter="webhook", target=receiver.url, buckets=1)
-    conn.execute(
-        "select pgcombine_internal.add_destination('export', 'search', down_after => 1, longest_backoff => '1 us')"
-    )
-    add(conn, {"a": 1, "b": 2, "poison": 3})
-    combine_all(conn)
+    make_exported(conn, exporter="webhook", target=receiver.url, buckets=1)
+    impatient(conn)
+    combine(conn, {"a": 1, "b": 2, "poison": 3})
     for status in (503, 429, 401):
         receiver.answer = lambda body, headers: status  # noqa: B023
         with pytest.raises(DestinationDownError, match=f"HTTP {status}"):
@@ -80,7 +74,7 @@ def test_webhook_receives_entries(conn: psycopg.Connection, dsn: str, receiver: 
     assert sorted(accepted) == ["a", "b"]
     held = conn.execute("select entry->>'word', error from pgcombine.export_quarantine").fetchall()
     assert [(word, error[:8]) for word, error in held] == [("poison", "HTTP 422")]
-    assert one(conn, "select state from pgcombine.destination") == "up"
+    assert state(conn) == "up"
 
 
 def test_webhook_without_a_server_is_unreachable(conn: psycopg.Connection, receiver: Receiver) -> None:
@@ -89,8 +83,7 @@ def test_webhook_without_a_server_is_unreachable(conn: psycopg.Connection, recei
 
 
 def test_function_receives_entries(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
-    make_export(conn, buckets=1, batch=4)
+    make_exported(conn, buckets=1, batch=4)
     seen: dict[str, Entry] = {}
     failures = [ConnectionRefusedError("not yet"), TimeoutError("slow")]
 
@@ -102,9 +95,8 @@ def test_function_receives_entries(conn: psycopg.Connection, dsn: str) -> None:
             raise ValueError("poison")
         seen.update({entry.key: entry for entry in entries})
 
-    conn.execute("select pgcombine_internal.add_destination('export', 'search', longest_backoff => '1 us')")
-    add(conn, {f"w{number}": number + 1 for number in range(20)} | {"poison": 1})
-    combine_all(conn)
+    impatient(conn, down_after=5)
+    combine(conn, {f"w{number}": number + 1 for number in range(20)} | {"poison": 1})
     assert ExportWorker(dsn, "search", deliver, poll=0.01).drain() == 21
     assert {key: (entry.old, entry.new) for key, entry in seen.items()} == {
         f"w{number}": (None, number + 1) for number in range(20)
@@ -115,12 +107,10 @@ def test_function_receives_entries(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def test_drain_ends_in_time_beside_new_entries(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
-    make_export(conn)
+    make_exported(conn)
 
     def deliver(entries: list[Entry]) -> None:
-        add(conn, {"more": 1})
-        combine_all(conn)
+        combine(conn, {"more": 1})
 
     deliver([])
     with pytest.raises(WaitTimeoutError, match="still has 1 waiting entries after"):
@@ -133,11 +123,9 @@ def test_worker_that_can_not_record_the_new_owner_rests(conn: psycopg.Connection
 
     Once the new owner is recorded, the destination is up.
     """
-    make_queue(conn)
-    make_export(conn)
-    conn.execute("select pgcombine_internal.add_destination('export', 'search', longest_backoff => '1 us')")
-    add(conn, {"a": 1})
-    combine_all(conn)
+    make_exported(conn)
+    impatient(conn)
+    combine(conn, {"a": 1})
 
     def deliver(entries: list[Entry]) -> None:
         raise FencedError("server b owns the export", owner="b", epoch=2)
@@ -187,15 +175,13 @@ def installed_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_each_loop_makes_an_exporter(conn: psycopg.Connection, dsn: str, installed_shelf: str) -> None:
-    make_queue(conn)
-    make_export(conn, target="shelf 7")
+    make_exported(conn, target="shelf 7")
     refused = "select count(*) from pgcombine.export_quarantine"
     for number, exporter in enumerate([Shelf, installed_shelf]):
         Shelf.made.clear()
         Shelf.entries.clear()
         Shelf.closed = 0
-        add(conn, {"fluo": 1, f"poison{number}": 1})
-        combine_all(conn)
+        combine(conn, {"fluo": 1, f"poison{number}": 1})
         with ExportWorker(dsn, "search", exporter=exporter, concurrency=2, poll=0.01):
             eventually(lambda: [entry.key for entry in Shelf.entries] == ["fluo"])
             eventually(lambda expected=number + 1: one(conn, refused) == expected)
@@ -210,8 +196,7 @@ def test_each_loop_makes_an_exporter(conn: psycopg.Connection, dsn: str, install
 
 
 def test_worker_refuses_wrong_settings(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
-    make_export(conn)
+    make_exported(conn)
     with pytest.raises(ConfigError, match="delivers to Python: give a function or an exporter"):
         ExportWorker(dsn, "search").run(threading.Event())
     with pytest.raises(ExportNotFoundError):

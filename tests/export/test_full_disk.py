@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support.exports import make_export
+from support.exports import impatient, make_exported, state, waiting
 from support.needs import does_not_apply
-from support.queues import add, combine_all, make_queue, one, values
+from support.queues import combine, one, values
 from support.servers import embedded_only
 from support.sessions import in_background
 from support.wait import eventually
@@ -42,23 +42,21 @@ def read(directory: Path) -> dict[str, int]:
 
 @pytest.mark.slow
 def test_full_disk_loses_no_entry(conn: psycopg.Connection, dsn: str, disk: Path) -> None:
-    make_queue(conn)
-    make_export(conn, exporter="files", target=str(disk), batch=300, buckets=1)
-    conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 3, backoff => '1 ms')")
-    add(conn, {f"w{number:04}": number + 1 for number in range(3000)})
-    combine_all(conn)
+    make_exported(conn, exporter="files", target=str(disk), batch=300, buckets=1)
+    impatient(conn, down_after=3, backoff="1 ms")
+    combine(conn, {f"w{number:04}": number + 1 for number in range(3000)})
     stop = threading.Event()
     worker = ExportWorker(dsn, "search")
     with in_background(lambda: worker.run(stop)):
         try:
-            eventually(lambda: one(conn, "select state from pgcombine.destination") == "down")
+            eventually(lambda: state(conn) == "down")
             assert "No space left on device" in str(one(conn, "select reason from pgcombine.destination"))
             complete = read(disk)
             assert 0 < len(complete) < 3000
-            assert one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 3000 - len(complete)
+            assert waiting(conn) == 3000 - len(complete)
             subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
             conn.execute("select pgcombine.resume_export('search')")
-            eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
+            eventually(lambda: waiting(conn) == 0)
         finally:
             stop.set()
     assert read(disk) == values(conn)

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from support.exports import exported, make_export, worker_to
+from support.exports import exported, make_export, make_exported, state, waiting, worker_to
 from support.proxy import Proxy
-from support.queues import add, combine_all, make_queue, one, values
+from support.queues import combine, one, values
 from support.servers import embedded_only
 from support.sessions import in_background
 from support.wait import eventually
@@ -31,10 +31,6 @@ def proxied(target: str) -> Iterator[tuple[Proxy, str]]:
     proxy.close()
 
 
-def state(conn: psycopg.Connection, export: str) -> str:
-    return str(one(conn, "select state from pgcombine.destination where name = %s", export))
-
-
 @pytest.mark.parametrize("connected", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_worker_gives_up_a_hanging_postgresql(
     conn: psycopg.Connection, dsn: str, target: str, proxied: tuple[Proxy, str], connected: bool
@@ -44,8 +40,7 @@ def test_worker_gives_up_a_hanging_postgresql(
     After the destination answers again and its export is resumed, it gets the waiting entries.
     """
     proxy, through = proxied
-    make_queue(conn)
-    make_export(conn, target)
+    make_exported(conn, target)
     make_export(conn, through, "stuck")
     conn.execute("select pgcombine_internal.add_destination('export', 'stuck', down_after => 1, backoff => '1 hour')")
     stop = threading.Event()
@@ -53,18 +48,16 @@ def test_worker_gives_up_a_hanging_postgresql(
     with in_background(lambda: stuck.run(stop), lambda: well.run(stop)):
         try:
             if connected:
-                add(conn, {"first": 1})
-                combine_all(conn)
+                combine(conn, {"first": 1})
                 eventually(lambda: stuck.delivered == 1)
             proxy.black_hole()
             for round_ in range(3):
-                add(conn, {"a": 1, f"b{round_}": 1})
-                combine_all(conn)
+                combine(conn, {"a": 1, f"b{round_}": 1})
                 eventually(lambda: well.delivered and exported(target) == values(conn), what="the other export goes on")
             eventually(lambda: state(conn, "stuck") == "down")
             assert one(conn, "select reason from pgcombine.destination where name = 'stuck'")
             assert state(conn, "search") == "up"
-            assert one(conn, "select entries from pgcombine_internal.export_backlog('stuck')") == 6
+            assert waiting(conn, "stuck") == 6
             proxy.heal()
             conn.execute("select pgcombine.resume_export('stuck')")
             eventually(
@@ -76,14 +69,12 @@ def test_worker_gives_up_a_hanging_postgresql(
 
 
 def test_worker_gives_up_a_hanging_webhook(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    make_queue(conn)
-    make_export(conn, target)
+    make_exported(conn, target)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the kernel accepts connections, but no program reads them
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         make_export(conn, export="stuck", exporter="webhook", target=url)
         conn.execute("select pgcombine_internal.add_destination('export', 'stuck', down_after => 2, backoff => '1 ms')")
-        add(conn, {"a": 1})
-        combine_all(conn)
+        combine(conn, {"a": 1})
         stop = threading.Event()
         stuck, well = ExportWorker(dsn, "stuck", timeout=0.2), worker_to(dsn, target)
         with in_background(lambda: stuck.run(stop), lambda: well.run(stop)):
@@ -93,4 +84,4 @@ def test_worker_gives_up_a_hanging_webhook(conn: psycopg.Connection, dsn: str, t
             finally:
                 stop.set()
     assert "took more than 0.2 s" in str(one(conn, "select reason from pgcombine.destination where name = 'stuck'"))
-    assert one(conn, "select entries from pgcombine_internal.export_backlog('stuck')") == 1
+    assert waiting(conn, "stuck") == 1

@@ -17,9 +17,9 @@ from typing import Any
 import psycopg
 import pytest
 from anyio._backends._asyncio import TaskGroup
-from support.exports import make_export
+from support.exports import make_export, state, waiting
 from support.needs import require
-from support.queues import add, combine_all, make_queue, one
+from support.queues import combine, make_queue
 from support.servers import embedded_only
 from support.wait import eventually
 
@@ -208,8 +208,7 @@ def test_stopped_worker_gives_up_a_delivery(conn: psycopg.Connection, dsn: str) 
     make_queue(conn)
     with receiver(drip(b"")) as (url, asked):
         make_export(conn, exporter="webhook", target=url)
-        add(conn, {"a": 1})
-        combine_all(conn)
+        combine(conn, {"a": 1})
         stop = threading.Event()
         worker = ExportWorker(dsn, "search", timeout=600)
         thread = threading.Thread(target=worker.run, args=(stop,))
@@ -218,5 +217,5 @@ def test_stopped_worker_gives_up_a_delivery(conn: psycopg.Connection, dsn: str) 
         stop.set()
         thread.join()
     assert worker.delivered == 0
-    assert one(conn, "select state from pgcombine.destination") == "up"
-    assert one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 1
+    assert state(conn) == "up"
+    assert waiting(conn) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, lose, make_queue
+from support.queues import add, combine, combine_all, lose, make_queue
 from support.readme import PAGES, fences, statements
 from support.servers import Server, names, start
 
@@ -47,8 +47,7 @@ def test_reader_of_the_log_gets_committed_changes(tmp_path: Path, name: str) -> 
             combine_all(conn)
         lose(conn)
         for number in (1, 2):
-            add(conn, {"fluo": number})
-            combine_all(conn)
+            combine(conn, {"fluo": number})
         conn.execute("delete from outbox")
         rows = [data for (data,) in conn.execute(READ)]
     news = [b'"new": 1', b'"new": 3']

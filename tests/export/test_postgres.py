@@ -11,9 +11,19 @@ from datetime import date, datetime, timedelta
 
 import psycopg
 import pytest
-from support.exports import exported, make_export, watched, worker_to
+from support.exports import (
+    exported,
+    impatient,
+    make_export,
+    make_exported,
+    quarantined,
+    state,
+    waiting,
+    watched,
+    worker_to,
+)
 from support.impostor import ASKED, SECRET, impostor
-from support.queues import add, combine_all, make_queue, one, rows, values
+from support.queues import add, combine, combine_all, make_queue, one, rows, values
 from support.servers import Server, embedded_only
 from support.sessions import in_background, workers
 from support.wait import eventually
@@ -30,20 +40,15 @@ from pgcombine.handoff import ownership
 
 def test_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str) -> None:
     make_queue(conn)
-    add(conn, {"before": 1})
-    combine_all(conn)
+    combine(conn, {"before": 1})
     make_export(conn, target, existing=True)
-    add(conn, {"a": 1, "b": 2})
-    combine_all(conn)
-    add(conn, {"a": 4, "b": -2})
-    combine_all(conn)
+    combine(conn, {"a": 1, "b": 2}, {"a": 4, "b": -2})
     assert worker_to(dsn, target).drain() > 0
     assert exported(target) == values(conn) == {"before": 1, "a": 5}
     assert rows(conn, "search_exports") == []
     status = conn.execute("select state, pending, quarantined from pgcombine.export_status").fetchall()
     assert status == [("up", 0, 0)]
-    add(conn, {"a": -5, "b": 7})
-    combine_all(conn)
+    combine(conn, {"a": -5, "b": 7})
     worker_to(dsn, target).drain()
     assert exported(target) == values(conn) == {"before": 1, "b": 7}
 
@@ -109,8 +114,7 @@ def test_two_workers_deliver_beside_passes_and_producers(
     conn: psycopg.Connection, dsn: str, target: str, compact: bool
 ) -> None:
     """Two export loops share a bucket beside four producers and four loops of passes, all with the same eight keys."""
-    make_queue(conn)
-    make_export(conn, target, buckets=1, compact=compact, batch=7)
+    make_exported(conn, target, buckets=1, compact=compact, batch=7)
     stop = threading.Event()
 
     def produce(seed: int) -> None:
@@ -125,9 +129,7 @@ def test_two_workers_deliver_beside_passes_and_producers(
             with ThreadPoolExecutor(4) as pool:
                 list(pool.map(produce, range(4)))
             eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0)
-        eventually(
-            lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0, timeout=60
-        )
+        eventually(lambda: waiting(conn) == 0, timeout=60)
         stop.set()
     assert exported(target) == values(conn)
 
@@ -136,46 +138,40 @@ def test_entries_wait_for_a_destination_that_is_down(
     conn: psycopg.Connection, dsn: str, target: str, server: Server
 ) -> None:
     """10,000 entries wait while the destination refuses connections. Then the table gets the queue's values."""
-    make_queue(conn)
-    make_export(conn, target, batch=500)
-    conn.execute(
-        "select pgcombine_internal.add_destination('export', 'search', backoff => '1 ms', longest_backoff => '20 ms')"
-    )
+    make_exported(conn, target, batch=500)
+    impatient(conn, backoff="1 ms", longest_backoff="20 ms")
     name = psycopg.conninfo.conninfo_to_dict(target)["dbname"]
     server.execute(psycopg.sql.SQL("alter database {} allow_connections false").format(psycopg.sql.Identifier(name)))
     stop = threading.Event()
     exporter = worker_to(dsn, target, concurrency=2, poll=0.01)
     with in_background(lambda: exporter.run(stop)):
         for round_ in range(4):
-            add(conn, {f"w{number}": round_ + 1 for number in range(2500)})
-            combine_all(conn)
-        eventually(lambda: one(conn, "select state from pgcombine.destination") == "down")
-        assert one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 10_000
+            combine(conn, {f"w{number}": round_ + 1 for number in range(2500)})
+        eventually(lambda: state(conn) == "down")
+        assert waiting(conn) == 10_000
         with pytest.raises(DestinationDownError, match="its destination is down, 10000 entries wait"):
             worker_to(dsn, target).drain()
         server.execute(psycopg.sql.SQL("alter database {} allow_connections true").format(psycopg.sql.Identifier(name)))
-        eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
+        eventually(lambda: waiting(conn) == 0)
         stop.set()
     assert exported(target) == values(conn)
-    assert one(conn, "select state from pgcombine.destination") == "up"
+    assert state(conn) == "up"
 
 
 def test_entry_refused_for_its_data_is_quarantined(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    make_queue(conn)
-    make_export(conn, target)
+    make_exported(conn, target)
     with psycopg.connect(target, autocommit=True) as there:
         there.execute(
             "create table search (word text primary key, n bigint check (n < 1000), "
             "pgcombine_seq bigint not null, pgcombine_deleted boolean not null)"
         )
-    add(conn, {f"w{number}": number + 501 for number in range(500)})
-    combine_all(conn)
+    combine(conn, {f"w{number}": number + 501 for number in range(500)})
     worker_to(dsn, target).drain()
     assert exported(target) == {word: n for word, n in values(conn).items() if n != 1000}
     held = conn.execute("select entry->>'word', entry->'new_n', error from pgcombine.export_quarantine").fetchall()
     assert [(word, n) for word, n, _ in held] == [("w499", 1000)]
     assert "search_n_check" in held[0][2]
-    assert one(conn, "select state from pgcombine.destination") == "up"
+    assert state(conn) == "up"
 
     with psycopg.connect(target, autocommit=True) as there:
         there.execute("alter table search drop constraint search_n_check")
@@ -221,16 +217,15 @@ def rows_of(there: psycopg.Connection) -> dict[str, int]:
 
 @pytest.mark.slow
 def test_failed_delivery_supersedes_nothing(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
-    make_export(conn)
+    make_exported(conn)
+    impatient(conn)
     outcome: list[Exception] = [DeliveryRejectedError("no"), DestinationDownError("away")]
 
     def deliver(entries: list[Entry]) -> None:
         raise outcome[0]
 
     for left in ([("a", 1)], [("a", 1)]):
-        add(conn, {"a": 1})
-        combine_all(conn)
+        combine(conn, {"a": 1})
         with suppress(DestinationDownError):
             ExportWorker(dsn, "search", deliver).drain()
         assert refused(conn) == left
@@ -239,8 +234,7 @@ def test_failed_delivery_supersedes_nothing(conn: psycopg.Connection, dsn: str) 
 
 def test_refused_entries_stay_without_compaction(conn: psycopg.Connection, dsn: str) -> None:
     """Without compaction, a refused entry stays in quarantine when a later entry of its key is delivered."""
-    make_queue(conn)
-    make_export(conn, compact=False)
+    make_exported(conn, compact=False)
     got: list[tuple[int, int | None]] = []
 
     def deliver(entries: list[Entry]) -> None:
@@ -250,8 +244,7 @@ def test_refused_entries_stay_without_compaction(conn: psycopg.Connection, dsn: 
 
     worker = ExportWorker(dsn, "search", deliver)
     for _ in range(2):
-        add(conn, {"a": 1})
-        combine_all(conn)
+        combine(conn, {"a": 1})
         worker.drain()
     assert ([n for _, n in got], refused(conn)) == ([2], [("a", 1)])
 
@@ -259,37 +252,32 @@ def test_refused_entries_stay_without_compaction(conn: psycopg.Connection, dsn: 
 @pytest.mark.slow
 def test_many_failing_entries_dont_hold_up_others(conn: psycopg.Connection, dsn: str, target: str) -> None:
     """The failing entries come first and fill whole batches. They are quarantined, and the destination stays up."""
-    make_queue(conn)
-    make_export(conn, target, buckets=1, batch=500)
-    conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1)")
+    make_exported(conn, target, buckets=1, batch=500)
+    impatient(conn)
     with psycopg.connect(target, autocommit=True) as there:
         there.execute(
             "create table search (word text primary key, n bigint check (n < 1000), "
             "pgcombine_seq bigint not null, pgcombine_deleted boolean not null)"
         )
-    add(conn, {f"bad{number}": 1000 for number in range(1000)})
-    combine_all(conn)
-    add(conn, {f"good{number}": 1 for number in range(500)})
-    combine_all(conn)
+    combine(conn, {f"bad{number}": 1000 for number in range(1000)})
+    combine(conn, {f"good{number}": 1 for number in range(500)})
     stop = threading.Event()
     worker = worker_to(dsn, target)
     with in_background(lambda: worker.run(stop)):
         try:
-            eventually(lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0)
+            eventually(lambda: waiting(conn) == 0)
         finally:
             stop.set()
     assert exported(target) == {word: n for word, n in values(conn).items() if n < 1000}
-    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 1000
-    assert one(conn, "select state from pgcombine.destination") == "up"
+    assert quarantined(conn) == 1000
+    assert state(conn) == "up"
     assert one(conn, "select last_failure from pgcombine.destination") is None
 
 
 def test_next_worker_continues_a_search(conn: psycopg.Connection, dsn: str, target: str) -> None:
     """What a worker quarantined before it died stays quarantined, and the next worker searches the other entries."""
-    make_queue(conn)
-    make_export(conn, buckets=1, batch=10_000)
-    add(conn, {f"bad{number}": 1000 for number in range(3 * SEARCH_ENTRIES)})
-    combine_all(conn)
+    make_exported(conn, buckets=1, batch=10_000)
+    combine(conn, {f"bad{number}": 1000 for number in range(3 * SEARCH_ENTRIES)})
     seen: set[object] = set()
 
     class Died(BaseException):
@@ -304,28 +292,24 @@ def test_next_worker_continues_a_search(conn: psycopg.Connection, dsn: str, targ
 
     with pytest.raises(Died):
         ExportWorker(dsn, "search", deliver).drain()
-    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 2 * SEARCH_ENTRIES
+    assert quarantined(conn) == 2 * SEARCH_ENTRIES
     assert len(rows(conn, "search_exports")) == SEARCH_ENTRIES
     seen.clear()
     ExportWorker(dsn, "search", deliver).drain()
     assert len(seen) == SEARCH_ENTRIES
-    assert one(conn, "select count(*) from pgcombine.export_quarantine") == 3 * SEARCH_ENTRIES
+    assert quarantined(conn) == 3 * SEARCH_ENTRIES
 
 
 def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, server: Server) -> None:
     """The destination ignores the lower sequences of a recreated server until ``own`` begins a new epoch."""
     with psycopg.connect(dsn, autocommit=True) as conn:
-        make_queue(conn)
-        make_export(conn, target)
-        add(conn, {f"w{number}": 1 for number in range(100)})
-        combine_all(conn)
+        make_exported(conn, target)
+        combine(conn, {f"w{number}": 1 for number in range(100)})
         worker_to(dsn, target).drain()
     with server.migrated() as anew, psycopg.connect(anew, autocommit=True) as conn:
-        make_queue(conn)
-        make_export(conn, target)
-        conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1)")
-        add(conn, {"w1": 5, "w2": 6, "w3": 7})
-        combine_all(conn)
+        make_exported(conn, target)
+        impatient(conn)
+        combine(conn, {"w1": 5, "w2": 6, "w3": 7})
         with pytest.raises(
             DestinationDownError, match="only numbers up to 3: this server was restored from an older backup"
         ):
@@ -337,8 +321,7 @@ def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, serv
         assert exported(target) == values(conn)
     # the destination ignores the former server's entries
     with psycopg.connect(dsn, autocommit=True) as conn:
-        add(conn, {"w1": 1})
-        combine_all(conn)
+        combine(conn, {"w1": 1})
         worker_to(dsn, target).drain()
         assert exported(target) == {"w1": 5, "w2": 6, "w3": 7}
         assert rows(conn, "search_exports") == []
@@ -346,13 +329,10 @@ def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, serv
 
 def test_late_worker_changes_nothing(conn: psycopg.Connection, dsn: str, target: str) -> None:
     """Entries that a late worker delivers after newer ones of their keys change nothing, also for a deleted key."""
-    make_queue(conn)
-    make_export(conn, target)
-    add(conn, {"a": 1, "gone": 1})
-    combine_all(conn)
+    make_exported(conn, target)
+    combine(conn, {"a": 1, "gone": 1})
     late = conn.execute("select * from pgcombine.search_exports").fetchall()
-    add(conn, {"a": 1, "gone": -1})
-    combine_all(conn)
+    combine(conn, {"a": 1, "gone": -1})
     worker_to(dsn, target).drain()
     with conn.cursor().copy("copy pgcombine.search_exports from stdin") as copy:
         for row in late:
@@ -370,9 +350,8 @@ def test_hostile_target_gets_no_password(
     monkeypatch.setenv("PGPASSWORD", SECRET)
     with impostor(asks) as (port, told):
         make_export(conn, f"host=127.0.0.1 port={port} user=app dbname=app")
-        conn.execute("select pgcombine_internal.add_destination('export', 'search', down_after => 1)")
-        add(conn, {"fluo": 1})
-        combine_all(conn)
+        impatient(conn)
+        combine(conn, {"fluo": 1})
         with pytest.raises(DestinationDownError, match="authentication method requirement"):
             ExportWorker(dsn, "search", timeout=5).drain()
         with pytest.raises(ExportError, match="authentication method requirement"):

@@ -6,9 +6,8 @@ import random
 import threading
 
 import psycopg
-import pytest
-from support.exports import make_export
-from support.queues import combine_all, make_queue, one
+from support.exports import make_exported, waiting
+from support.queues import combine_all
 from support.servers import embedded_only
 from support.sessions import in_background, workers
 from support.wait import eventually
@@ -48,8 +47,7 @@ def pages(conn: psycopg.Connection, links: dict[str, set[str]], page: str, to: s
 
 def test_backlinks_follow_the_pages(conn: psycopg.Connection, dsn: str) -> None:
     """The store's live keys are the links of the pages, as ``target<page``."""
-    make_queue(conn)
-    make_export(conn)
+    make_exported(conn)
     store = Guarded()
     links: dict[str, set[str]] = {}
     for step in (
@@ -69,8 +67,7 @@ def test_backlinks_follow_the_pages(conn: psycopg.Connection, dsn: str) -> None:
 
 def test_sequence_guard_sees_no_old_value(conn: psycopg.Connection, dsn: str) -> None:
     """Four loads of 1000 updates to at most 300 keys run beside passes and deliveries. No key's sequence goes back."""
-    make_queue(conn)
-    make_export(conn, batch=50)
+    make_exported(conn, batch=50)
     store = Guarded()
     stop = threading.Event()
     exporter = ExportWorker(dsn, "search", store, concurrency=3, poll=0.01)
@@ -86,32 +83,8 @@ def test_sequence_guard_sees_no_old_value(conn: psycopg.Connection, dsn: str) ->
         with workers(dsn, "wc", count=2), in_background(*(lambda seed=seed: load(seed) for seed in range(4))):
             pass
         combine_all(conn)
-        eventually(
-            lambda: one(conn, "select entries from pgcombine_internal.export_backlog('search')") == 0, timeout=60
-        )
+        eventually(lambda: waiting(conn) == 0, timeout=60)
         stop.set()
     assert sum(store.live().values()) == 4 * 1000
     assert store.live() == dict(conn.execute("select word, n from pgcombine.wc_values").fetchall())
-    assert store.back == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("compact", [True, False])
-def test_tiny_batches_deliver_everything(conn: psycopg.Connection, dsn: str, compact: bool) -> None:
-    """Twice, 1000 entries are delivered in batches of at most ten."""
-    make_queue(conn)
-    make_export(conn, batch=10, compact=compact)
-    store = Guarded()
-    sizes: list[int] = []
-
-    def deliver(entries: list[Entry]) -> None:
-        sizes.append(len(entries))
-        store(entries)
-
-    for round_ in (1, 2):
-        conn.execute("insert into pgcombine.wc_updates (word, n) select 'k' || i, 1 from generate_series(1, 1000) i")
-        combine_all(conn)
-        assert ExportWorker(dsn, "search", deliver).drain() == 1000
-        assert store.live() == {f"k{number}": round_ for number in range(1, 1001)}
-    assert max(sizes) == 10
     assert store.back == []

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
-from support.exports import make_export
-from support.queues import add, combine_all, make_queue, one
+from support.exports import impatient, make_exported, state
+from support.queues import combine, one
 from support.sessions import in_background, worker_listens
 from support.wait import eventually
 
@@ -53,14 +53,12 @@ def running(dsn: str, receiver: Receiver, count: int = 1) -> Iterator[None]:
 
 
 def change(conn: psycopg.Connection, word: str) -> None:
-    add(conn, {word: 1})
-    combine_all(conn)
+    combine(conn, {word: 1})
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_change_wakes_an_idle_export_worker(conn: psycopg.Connection, dsn: str, receiver: Receiver, count: int) -> None:
-    make_queue(conn)
-    make_export(conn)
+    make_exported(conn)
     with running(dsn, receiver, count):
         for number in range(5):
             eventually(lambda: worker_listens(conn, table=EXPORTS))
@@ -70,8 +68,7 @@ def test_change_wakes_an_idle_export_worker(conn: psycopg.Connection, dsn: str, 
 
 
 def test_only_a_sleeping_worker_is_notified(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
-    make_export(conn)
+    make_exported(conn)
     with psycopg.connect(dsn, autocommit=True) as listener:
         listener.execute('listen "pgcombine.export search"')
         change(conn, "a")
@@ -85,8 +82,7 @@ def test_only_a_sleeping_worker_is_notified(conn: psycopg.Connection, dsn: str) 
 def test_resumed_destination_and_retried_entries_wake_the_worker(
     conn: psycopg.Connection, dsn: str, receiver: Receiver
 ) -> None:
-    make_queue(conn)
-    make_export(conn)
+    make_exported(conn)
     conn.execute("select pgcombine.pause_export('search')")
     change(conn, "paused")
     with running(dsn, receiver):
@@ -105,23 +101,19 @@ def test_worker_retries_an_unreachable_destination_after_its_back_off(
     conn: psycopg.Connection, dsn: str, receiver: Receiver
 ) -> None:
     """The worker retries when the back-off ends, and doesn't wait for the next poll."""
-    make_queue(conn)
-    make_export(conn)
-    conn.execute(
-        "select pgcombine_internal.add_destination('export', 'search', backoff => '10 ms', longest_backoff => '50 ms')"
-    )
+    make_exported(conn)
+    impatient(conn, backoff="10 ms", longest_backoff="50 ms")
     receiver.down = True
     with running(dsn, receiver):
         change(conn, "a")
-        eventually(lambda: one(conn, "select state from pgcombine.destination") == "down")
+        eventually(lambda: state(conn) == "down")
         receiver.down = False
         eventually(lambda: receiver.words == ["a"])
-    assert one(conn, "select state from pgcombine.destination") == "up"
+    assert state(conn) == "up"
 
 
 def test_change_does_not_end_a_back_off(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
-    make_queue(conn)
-    make_export(conn)
+    make_exported(conn)
     conn.execute(
         "update pgcombine.destination_state set state = 'down', failures = 9, retry_at = now() + interval '1 hour'"
     )

@@ -9,12 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from support import run_cli, start_cli
-from support.queues import add, combine_all, make_queue, one
-
-
-def combine(conn: psycopg.Connection, updates: dict[str, int]) -> None:
-    add(conn, updates)
-    combine_all(conn)
+from support.queues import combine, make_queue, one
 
 
 @pytest.fixture

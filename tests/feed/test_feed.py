@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy
-from support.queues import add, combine_all, make_queue, one
+from support.queues import combine, make_queue, one
 from support.roles import Roles
 from support.wait import eventually
 
@@ -33,12 +33,6 @@ def fed(conn: psycopg.Connection) -> psycopg.Connection:
     make_queue(conn)
     Feed("f", queue="wc", retention=timedelta(minutes=1)).create(conn)
     return conn
-
-
-def combine(conn: psycopg.Connection, *updates: dict[str, int]) -> None:
-    for one_pass in updates:
-        add(conn, one_pass)
-        combine_all(conn)
 
 
 def expire(conn: psycopg.Connection) -> None:

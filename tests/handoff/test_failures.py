@@ -181,30 +181,6 @@ def test_killed_replayer_causes_only_duplicates(clusters: Clusters) -> None:
 
 
 @pytest.mark.slow
-def test_writes_survive_one_way_and_flapping_links(queue: ReplicatedQueue, clusters: Clusters) -> None:
-    """Links to the coordinator fail, too, so several coordinators may take the same write in turn."""
-    queue.enqueue([("fluo", 1)], level="ALL")
-    count = 1
-    ways = [("c", "to_client"), ("c", "to_server"), ("a", "to_client"), ("a", "to_server"), ("b", "to_client")]
-    for name, direction in ways:
-        setattr(clusters[name].proxy, direction, False)
-        for _ in range(2):
-            token = new_token()
-            for _ in range(5):
-                try:
-                    queue.enqueue([("fluo", 1)], token, level="QUORUM")
-                    break
-                except (IndeterminateError, UnavailableError):
-                    continue
-            else:
-                pytest.fail("no write succeeded although two of three servers were reachable")
-            count += 1
-        clusters[name].proxy.heal()
-    replay_all(clusters)
-    agreed(clusters, {"fluo": count})
-
-
-@pytest.mark.slow
 def test_retry_through_another_coordinator_counts_once(clusters: Clusters) -> None:
     """The first coordinator took the write, but its answer was lost and the server was killed. After its restart, it
     has the write only once."""

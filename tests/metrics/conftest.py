@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from support import eventually
 from support.exports import make_export
-from support.queues import add, combine_all, make_queue
+from support.queues import add, combine, make_queue
 from support.scrape import daemon, get, samples, value
 
 from pgcombine.metrics import database
@@ -20,8 +20,7 @@ def busy(conn: psycopg.Connection) -> None:
     """The queue wc with two values and three pending updates, an export of it, and a server for which a hint waits."""
     make_queue(conn, buckets=1)
     make_export(conn)
-    add(conn, {"the first key": 1, "the second key": 1})
-    combine_all(conn)
+    combine(conn, {"the first key": 1, "the second key": 1})
     add(conn, {"the first key": 1, "the second key": 2, "the third key": 3})
     conn.execute("select pgcombine_internal.handoff_handshake('here')")
     conn.execute("select pgcombine_internal.handoff_register('there', 'host=there user=app')")

@@ -11,6 +11,7 @@ from psycopg import sql
 
 from pgcombine.export.entries import TIMEOUT_SECONDS
 from pgcombine.export.worker import ExportWorker
+from support.queues import make_queue, one
 
 
 def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "search", **options: object) -> None:
@@ -28,6 +29,33 @@ def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "
         sql.SQL(", ").join(sql.SQL("{} => %s").format(sql.Identifier(name)) for name in arguments)
     )
     conn.execute(call, list(arguments.values()))
+
+
+def make_exported(conn: psycopg.Connection, to: str | None = None, **options: object) -> None:
+    """Make the queue ``wc`` and its export."""
+    make_queue(conn)
+    make_export(conn, to, **options)
+
+
+def impatient(conn: psycopg.Connection, **options: object) -> None:
+    """Let the destination count as down after one failure, and let the next attempt be due at once."""
+    given = {"down_after": 1, "longest_backoff": "1 us"} | options
+    call = sql.SQL("select pgcombine_internal.add_destination('export', 'search', {})").format(
+        sql.SQL(", ").join(sql.SQL("{} => {}").format(sql.Identifier(name), value) for name, value in given.items())
+    )
+    conn.execute(call)
+
+
+def waiting(conn: psycopg.Connection, export: str = "search") -> int:
+    return one(conn, "select entries from pgcombine_internal.export_backlog(%s)", export)
+
+
+def quarantined(conn: psycopg.Connection) -> int:
+    return one(conn, "select count(*) from pgcombine.export_quarantine")
+
+
+def state(conn: psycopg.Connection, export: str = "search") -> str:
+    return str(one(conn, "select state from pgcombine.destination where name = %s", export))
 
 
 def worker_to(

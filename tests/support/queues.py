@@ -58,6 +58,15 @@ def add(conn: psycopg.Connection, updates: Mapping[str, int] | Iterable[tuple[st
     conn.execute(insert.format(sql.Identifier("pgcombine", f"{queue}_updates")), (words, numbers))
 
 
+def combine(
+    conn: psycopg.Connection, *updates: Mapping[str, int] | Iterable[tuple[str, int]], queue: str = "wc"
+) -> None:
+    """Append updates and combine them, then the next ones."""
+    for some in updates:
+        add(conn, some, queue)
+        combine_all(conn, queue)
+
+
 def enqueue(conn: psycopg.Connection, updates: object, queue: str = "wc") -> int:
     return one(conn, "select pgcombine.enqueue(%s, %s)", queue, Jsonb(updates))
 
