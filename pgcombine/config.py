@@ -54,11 +54,7 @@ def given_dsn(dsn: str | None = None) -> str | None:
 
 
 def _refuse_misspelt() -> None:
-    """Raise ConfigError for a variable whose name begins with PGCOMBINE_ and resembles one of VARIABLES.
-
-    A name in lower case counts, too. Other names that begin with PGCOMBINE_ are allowed: Kubernetes sets such variables
-    for a service named pgcombine.
-    """
+    """Raise ConfigError for a variable whose name begins with PGCOMBINE_ and resembles one of VARIABLES."""
     for name in os.environ:
         prefix, _, rest = name.upper().partition("PGCOMBINE_")
         if prefix or name in VARIABLES:
@@ -75,10 +71,7 @@ def _unreadable(reason: str) -> ConfigError:
 
 
 def _misread(dsn: str, parts: Mapping[str, Any]) -> bool:
-    """Whether libpq may have taken a piece of the password for the host, the port or the database.
-
-    Later error messages would show this piece.
-    """
+    """Whether libpq may have taken a piece of the password for the host, the port or the database."""
     if any(not port.strip().isdigit() for port in str(parts.get("port") or "0").split(",") if port):
         return True
     scheme, mark, rest = dsn.partition("://")

@@ -221,10 +221,7 @@ Operation = CreateCombineQueue | CreateTier | CreateRollup | DropCombineQueue
 @Operations.implementation_for(DropCombineQueue)
 @Operations.implementation_for(DropRollup)
 def _run(operations: Operations, operation: Operation) -> None:
-    """Run the statement; offline, print it.
-
-    ``op.execute`` isn't used, since it would take ``:name`` and ``%`` in the statement for parameters.
-    """
+    """Run the statement; offline, print it."""
     context = operations.get_context()
     if context.as_sql:
         context.impl.static_output(operation.call + context.impl.command_terminator)

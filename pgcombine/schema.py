@@ -209,11 +209,7 @@ def _lock(connection: Connection, create: bool) -> None:
 
 
 def _refuse_foreign(connection: Connection) -> None:
-    """Raise SchemaError if the schema, or an object in it, isn't owned by the current role or a superuser.
-
-    The owner of an object can put code into it that users of pgcombine then run. The error is also raised if the
-    current role is a member of the owning role, since the current role would have to trust all other members.
-    """
+    """Raise SchemaError if the schema, or an object in it, isn't owned by the current role or a superuser."""
     foreign = connection.execute(sqlfiles.query("foreign_objects").encode()).fetchone()
     if foreign is not None:
         what, owner, role = foreign
@@ -224,11 +220,7 @@ def _refuse_foreign(connection: Connection) -> None:
 
 
 def _current(connection: Connection) -> str | None:
-    """Return the revision of the schema, or None if there is no schema.
-
-    Raises SchemaMismatchError if the revision is newer than this program, or if another development state made the
-    schema.
-    """
+    """Return the revision of the schema, or None if there is no schema."""
     if one(connection, "select to_regclass('pgcombine.schema_version')") == (None,):
         return None
     revision: str | None

@@ -42,8 +42,7 @@ bench = group(
 def queue(
     context: typer.Context,
     figure: Annotated[
-        list[str] | None,
-        typer.Option("--figure", help=f"What to measure: {', '.join(FIGURES)}; repeat for several."),
+        list[str] | None, typer.Option("--figure", help=f"What to measure: {', '.join(FIGURES)}; repeat for several.")
     ] = None,
     keys: Annotated[int, typer.Option("--keys", min=1, help="How many keys.")] = 300_000,
     skew: Annotated[float, typer.Option("--skew", min=0, help="Zipf exponent of the keys' frequencies.")] = 1.2,
@@ -80,10 +79,7 @@ def queue(
         with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
             bar = progress.add_task("", total=None)
             for one in run(
-                resolve_dsn(dsn),
-                settings,
-                figure or (),
-                on_start=lambda name: progress.update(bar, description=name),
+                resolve_dsn(dsn), settings, figure or (), on_start=lambda name: progress.update(bar, description=name)
             ):
                 results.append(one)
     finally:
@@ -117,8 +113,7 @@ def _print(settings: dict[str, object], results: list[Result], as_json: bool) ->
 @bench.command()
 def phrasecount(
     directory: Annotated[
-        Path | None,
-        typer.Argument(metavar="DIR", help="Directory of text files. Default: Python's standard library."),
+        Path | None, typer.Argument(metavar="DIR", help="Directory of text files. Default: Python's standard library.")
     ] = None,
     sink: Annotated[Sink | None, typer.Option("--sink", help="Spark's JDBC writer or COPY.")] = None,
     dsn: Dsn = None,

@@ -120,8 +120,7 @@ def get(
 def top(
     name: QueueName,
     by: Annotated[
-        str | None,
-        typer.Option("--by", help="Column to order by, the greatest first. Default: the only value column."),
+        str | None, typer.Option("--by", help="Column to order by, the greatest first. Default: the only value column.")
     ] = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many keys.")] = 10,
     every: Every = None,
@@ -178,10 +177,7 @@ def values(
 
 
 def _load(name: str, file: str, form: str | None, dsn: str | None, what: str, load: Load) -> int:
-    """Load the rows of a file in one transaction. Returns their number.
-
-    An error about a row names its line. After Ctrl-C the command says whether the rows were loaded.
-    """
+    """Load the rows of a file in one transaction. Returns their number."""
     form = form_of(file, form)
     with open_database(dsn) as connection:
         queues.require(connection, [name])

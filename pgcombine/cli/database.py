@@ -32,8 +32,7 @@ db = group("The schema that pgcombine keeps in a database.")
 @db.command()
 def upgrade(
     as_sql: Annotated[
-        bool,
-        typer.Option("--sql", help="Only print the SQL of the upgrade, for psql, without a connection."),
+        bool, typer.Option("--sql", help="Only print the SQL of the upgrade, for psql, without a connection.")
     ] = False,
     start: Annotated[
         str | None,

@@ -104,15 +104,13 @@ def run(
     name: Name,
     drain: Annotated[bool, typer.Option("--drain", help="Deliver the waiting entries, then end.")] = False,
     timeout: Annotated[
-        float | None,
-        typer.Option("--timeout", callback=seconds, help="With --drain: seconds until the command fails."),
+        float | None, typer.Option("--timeout", callback=seconds, help="With --drain: seconds until the command fails.")
     ] = None,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, help="How many buckets are delivered at once.")
     ] = 1,
     poll: Annotated[
-        float,
-        typer.Option("--poll", callback=seconds, help="Seconds between checks if no notification comes."),
+        float, typer.Option("--poll", callback=seconds, help="Seconds between checks if no notification comes.")
     ] = POLL_SECONDS,
     delivery_timeout: Annotated[
         float,

@@ -113,10 +113,7 @@ def _decoded(lines: IO[str]) -> Iterator[str]:
 
 
 def _marked(lines: Iterator[str]) -> Iterator[str]:
-    """Put a mark into each empty quoted field. It is an empty text, but without quotes it is null, as in COPY.
-
-    Python's reader tells the two apart from Python 3.13 on only.
-    """
+    """Put a mark into each empty quoted field. It is an empty text, but without quotes it is null, as in COPY."""
     inside = False  # whether the line begins within a quoted field
     for line in lines:
         before = 0  # quotes of the line before the place

@@ -61,8 +61,7 @@ def phrasecount(
         bool, typer.Option("--verify", help="Recount from scratch and compare all phrases; exit 1 if any differs.")
     ] = False,
     follow: Annotated[
-        bool,
-        typer.Option("--follow", help="Count new, changed and deleted files as they come, until SIGTERM."),
+        bool, typer.Option("--follow", help="Count new, changed and deleted files as they come, until SIGTERM.")
     ] = False,
     poll: Annotated[
         float,

@@ -98,12 +98,7 @@ def retry(name: QueueName, keys: Keys = None, every: Every = False, dsn: Dsn = N
 
 @quarantine.command()
 def drop(
-    name: QueueName,
-    keys: Keys = None,
-    every: Every = False,
-    yes: Yes = False,
-    dsn: Dsn = None,
-    as_json: Json = False,
+    name: QueueName, keys: Keys = None, every: Every = False, yes: Yes = False, dsn: Dsn = None, as_json: Json = False
 ) -> None:
     """Delete the updates of quarantined keys; later updates of these keys are combined.
 

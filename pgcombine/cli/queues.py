@@ -271,11 +271,7 @@ def move_shard(
     report_state("queue", name, "moved", as_json)
 
 
-def verify(
-    name: QueueName,
-    dsn: Dsn = None,
-    as_json: Json = False,
-) -> None:
+def verify(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
     """Check a whole queue and print its problems; exit status 1 if there are any.
 
     Example: pgcombine verify wc

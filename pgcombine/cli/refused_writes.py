@@ -7,18 +7,7 @@ from uuid import UUID
 
 import typer
 
-from pgcombine.cli.options import (
-    Dsn,
-    Json,
-    Yes,
-    confirm,
-    counted,
-    group,
-    open_database,
-    report,
-    report_table,
-    whole,
-)
+from pgcombine.cli.options import Dsn, Json, Yes, confirm, counted, group, open_database, report, report_table, whole
 from pgcombine.errors import NotQuarantinedError
 from pgcombine.handoff import operations
 

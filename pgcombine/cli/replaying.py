@@ -45,8 +45,7 @@ def run(
         ),
     ] = replayer.MIN_AGE_SECONDS,
     timeout: Annotated[
-        float,
-        typer.Option("--timeout", callback=seconds, help="Seconds that a server may take for a page of hints."),
+        float, typer.Option("--timeout", callback=seconds, help="Seconds that a server may take for a page of hints.")
     ] = replayer.TIMEOUT_SECONDS,
     once: Annotated[bool, typer.Option("--once", help="Deliver the present hints, then end.")] = False,
     metrics_port: MetricsPort = None,

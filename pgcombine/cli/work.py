@@ -35,8 +35,7 @@ from pgcombine.worker.totals import Totals
 from pgcombine.worker.worker import MAX_DELAY_SECONDS, POLL_SECONDS, Worker
 
 App = Annotated[
-    str | None,
-    typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="The queues whose observers are in Python."),
+    str | None, typer.Option("--app", metavar="MODULE:ATTRIBUTE", help="The queues whose observers are in Python.")
 ]
 
 Timeout = Annotated[float | None, typer.Option("--timeout", callback=seconds, help="Seconds until the command fails.")]
@@ -56,8 +55,7 @@ def worker(
         ),
     ] = 1,
     poll: Annotated[
-        float,
-        typer.Option("--poll", callback=seconds, help="Seconds between checks if no notification comes."),
+        float, typer.Option("--poll", callback=seconds, help="Seconds between checks if no notification comes.")
     ] = POLL_SECONDS,
     max_delay: Annotated[
         float,
@@ -173,13 +171,7 @@ def _drained(
     return totals
 
 
-def drain(
-    name: QueueName,
-    timeout: Timeout = None,
-    app: App = None,
-    dsn: Dsn = None,
-    as_json: Json = False,
-) -> None:
+def drain(name: QueueName, timeout: Timeout = None, app: App = None, dsn: Dsn = None, as_json: Json = False) -> None:
     """Combine a queue's updates until none are pending.
 
     Example: pgcombine drain wc --timeout 60
@@ -191,12 +183,7 @@ def drain(
         note_quarantined(name, *figures.quarantined(connection, name))
 
 
-def wait(
-    name: QueueName,
-    timeout: Timeout = None,
-    dsn: Dsn = None,
-    as_json: Json = False,
-) -> None:
+def wait(name: QueueName, timeout: Timeout = None, dsn: Dsn = None, as_json: Json = False) -> None:
     """Wait until the updates that are pending now are combined or quarantined.
 
     Example: pgcombine wait wc --timeout 60

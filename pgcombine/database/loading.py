@@ -50,11 +50,7 @@ def as_text(connection: psycopg.Connection[Any]) -> None:
 
 
 class _OrText(BaseLoader):
-    """Loads a value by the loader ``first``, or returns its text if that fails.
-
-    The loader of an array or a range loads its parts by other instances of this class. Then the failure of a part is a
-    failure of the whole.
-    """
+    """Loads a value by the loader ``first``, or returns its text if that fails."""
 
     first: type[Loader]
 

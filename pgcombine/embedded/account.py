@@ -132,10 +132,7 @@ def _other(data: Path, programs: Programs, uid: int, gid: int) -> tuple[Account,
 
 
 def _reachable(account: Account, programs: Programs) -> Programs:
-    """Return ``programs``, or a copy of them, that ``account`` can run.
-
-    Raises ConfigError if the account can run neither ``programs`` nor a copy.
-    """
+    """Return ``programs``, or a copy of them, that ``account`` can run."""
     refused = _refusal(account, programs.path("postgres"))
     if not refused:
         return programs

@@ -88,8 +88,14 @@ class Cluster:
                 f"use version {made_by}, or another directory (PGCOMBINE_HOME)"
             )
 
-    def password(self) -> str:
-        path = self.directory / "password"
+    @property
+    def has_owner(self) -> bool:
+        """Whether the database belongs to the role OWNER."""
+        return (self.directory / "owner-password").exists()
+
+    def password(self, file: str) -> str:
+        """Return the content of ``password`` or ``owner-password``. Raises ConfigError if the file is missing."""
+        path = self.directory / file
         try:
             return path.read_text().strip()
         except FileNotFoundError:
@@ -97,13 +103,6 @@ class Cluster:
                 f"{path} is missing, and the server's password with it; restore it, "
                 f"or remove {self.directory} to begin with an empty database"
             ) from None
-
-    def owner_password(self) -> str | None:
-        """Return the password of the database's owner, or None while the superuser owns the database."""
-        try:
-            return (self.directory / "owner-password").read_text().strip()
-        except FileNotFoundError:
-            return None
 
     def record(self, name: str, content: object) -> None:
         """Write ``content`` to the file ``name``: ``owner-password`` or ``port``."""

@@ -137,10 +137,7 @@ class Postmaster:
             return
 
     def _while_alive(self, timeout: float, late: str) -> Iterator[PidFile | None]:
-        """Yield the pid file repeatedly until no process of the server is left.
-
-        Raises ConfigError after ``timeout`` seconds. ``late`` is the end of its message.
-        """
+        """Yield the pid file repeatedly until no process of the server is left."""
         deadline = time.monotonic() + timeout
         while self.is_alive():
             yield PidFile.read(self._cluster.data)
@@ -168,7 +165,6 @@ class Postmaster:
             locking.exclusive(self._cluster.alive, timeout=STOP_TIMEOUT) as alive,
             open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log,
         ):
-            os.fchmod(log.fileno(), 0o600)  # an earlier version of pgcombine made the log readable to all
             # No process of the server is left, so the pid file is stale. Its pid may belong to another process now, and
             # then PostgreSQL would refuse to start.
             (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)

@@ -8,18 +8,16 @@ lock for too long.
 
 from __future__ import annotations
 
-import logging
 import secrets
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import psycopg
-from psycopg import sql
 
 from pgcombine import config
 from pgcombine.database import sqlfiles
@@ -28,8 +26,6 @@ from pgcombine.embedded.cluster import DATABASE, OWNER, SUPERUSER, Cluster
 from pgcombine.embedded.postmaster import Postmaster
 from pgcombine.embedded.processes import PidFile
 from pgcombine.errors import ConfigError
-
-log = logging.getLogger("pgcombine.embedded")
 
 SETTINGS: Mapping[str, str] = {
     "max_connections": "200",
@@ -88,7 +84,7 @@ class EmbeddedServer:
         """
         with self._usable_home():
             self._cluster.check_version(self.version)
-            if self._postmaster.ready() and self._cluster.owner_password():
+            if self._postmaster.ready() and self._cluster.has_owner:
                 self._postmaster.trim_log()
                 return self.dsn()
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -149,24 +145,22 @@ class EmbeddedServer:
         """Return the server's URI with the password of the database's owner, even if the server doesn't run.
 
         The owner is an ordinary role. So observers, which run with the worker's rights, don't have a superuser's rights
-        if the worker uses this URI. While the owner has no password yet, the URI is the superuser's. Raises ConfigError
-        if the server has never run.
+        if the worker uses this URI. Raises ConfigError if the server has never run.
         """
         with self._usable_home():
-            password = self._cluster.owner_password()
-            return self._uri(OWNER, password) if password else self.superuser_dsn()
+            return self._uri(OWNER, "owner-password")
 
     def superuser_dsn(self) -> str:
         """Return the URI of the superuser, for managing the server. Raises ConfigError if the server has never run."""
         with self._usable_home():
-            return self._uri(SUPERUSER)
+            return self._uri(SUPERUSER, "password")
 
-    def _uri(self, user: str, password: str | None = None) -> str:
+    def _uri(self, user: str, file: str) -> str:
         found = PidFile.read(self._cluster.data)
         port = found.port if found and found.port else self._cluster.port()
         if port is None:
             raise ConfigError(f"there is no server in {self.home} yet; start it with `pgcombine server start`")
-        return f"postgresql://{user}:{password or self._cluster.password()}@{network.HOST}:{port}/{DATABASE}"
+        return f"postgresql://{user}:{self._cluster.password(file)}@{network.HOST}:{port}/{DATABASE}"
 
     @contextmanager
     def _usable_home(self) -> Iterator[None]:
@@ -192,34 +186,15 @@ class EmbeddedServer:
         self._postmaster.start(programs, self.settings)
 
     def _set_owner(self) -> None:
-        """Make the role OWNER the owner of the superuser's databases, unless this was done before.
-
-        If this fails, for example because a session holds locks, :meth:`dsn` still returns the superuser's URI, and a
-        later start tries again. The role may see the sessions of other roles, so that workers can truncate segments of
-        a queue's log.
-        """
-        dsn = self.superuser_dsn()
-        if self._cluster.owner_password() is not None:
-            with suppress(psycopg.Error), psycopg.connect(dsn, autocommit=True) as connection:
-                # A server that an older version of pgcombine created lacks this grant.
-                connection.execute(sql.SQL("grant pg_read_all_stats to {}").format(sql.Identifier(OWNER)))
+        """Make the role OWNER the owner of the database, unless this was done before."""
+        if self._cluster.has_owner:
             return
         password = secrets.token_hex(24)
-        try:
-            with psycopg.connect(dsn, autocommit=True) as connection:
-                names = connection.execute(sqlfiles.query("embedded_databases").encode()).fetchall()
-            for (name,) in [*names, (DATABASE,)]:
-                with psycopg.connect(dsn, dbname=name) as connection:
-                    connection.execute("set lock_timeout = '2s'")
-                    connection.execute("select set_config('pgcombine.owner', %s, true)", (OWNER,))
-                    connection.execute(sqlfiles.query("database_owner").encode())
-                    connection.execute(
-                        sql.SQL("alter role {} password {}").format(sql.Identifier(OWNER), sql.Literal(password))
-                    )
-        except psycopg.Error as error:
-            log.warning("embedded.owned_by_superuser home=%s error=%s", self.home, error)
-        else:
-            self._cluster.record("owner-password", password)
+        settings = "select set_config('pgcombine.owner', %s, true), set_config('pgcombine.owner_password', %s, true)"
+        with psycopg.connect(self.superuser_dsn()) as connection:
+            connection.execute(settings, (OWNER, password))
+            connection.execute(sqlfiles.query("database_owner").encode())
+        self._cluster.record("owner-password", password)
 
 
 def _memory() -> dict[str, str]:

@@ -99,10 +99,7 @@ class DatabaseFigures(Collector):
             self._close()
 
     def _attempt(self, read: Callable[[DeadlineConnection], T]) -> T | None:
-        """Return the result of ``read``, or None if it fails.
-
-        For some seconds after a failure, the result is None, and ``read`` isn't called.
-        """
+        """Return the result of ``read``, or None if it fails."""
         if time.monotonic() < self._rest_until:
             return None
         try:
@@ -126,11 +123,7 @@ class DatabaseFigures(Collector):
         if self._connection is not None and not self._connection.closed:
             return self._connection
         connection = DeadlineConnection.connect(
-            self._dsn,
-            application_name="pgcombine metrics",
-            autocommit=True,
-            prepare_threshold=None,
-            connect_timeout=2,
+            self._dsn, application_name="pgcombine metrics", autocommit=True, prepare_threshold=None, connect_timeout=2
         )
         with closed_on_error(connection), connection.within(DEADLINE_SECONDS):
             normalized(connection)

@@ -45,10 +45,7 @@ CHANGES = Metric(
     "pgcombine_changes_total", "counter", ("queue",), "Changes of values that passes of this process made."
 )
 DURATION = Metric(
-    "pgcombine_pass_duration_seconds",
-    "histogram",
-    ("queue",),
-    "Durations of this process's passes that took updates.",
+    "pgcombine_pass_duration_seconds", "histogram", ("queue",), "Durations of this process's passes that took updates."
 )
 OF_A_PROCESS = (BUILD_INFO, PASSES, UPDATES, CHANGES, DURATION)
 

@@ -194,13 +194,7 @@ def quarantined(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
 
 
 def _among(queue: str, found: Sequence[Column], keys: Iterable[Any], select: sql.Composed) -> Steps[Rows]:
-    """Return the rows of a select whose key is one of ``keys``.
-
-    PostgreSQL reads the text of each key, so a key has the same forms as in :func:`enqueue`. The statement names the
-    operators of the columns' types, since the search path may lead to others. A condition on each column lets
-    PostgreSQL find the partitions and the candidate rows. With several key columns, a condition on all columns together
-    decides.
-    """
+    """Return the rows of a select whose key is one of ``keys``."""
     chosen = [column for column in found if column.role == "key"]
     try:
         texts = yield Texts(list(_parts(queue, chosen, keys)))

@@ -45,10 +45,7 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
 
 
 def _mapped(queue: str, error: Exception, before: int, read: int) -> InvalidUpdateError | None:
-    """Return an InvalidUpdateError if the error is about a row that doesn't fit, else None.
-
-    ``before`` counts the rows of earlier COPYs, ``read`` the rows that were read for the COPY that failed.
-    """
+    """Return an InvalidUpdateError if the error is about a row that doesn't fit, else None."""
     row, where = place(error, f"{queue}_values", read)
     which = "" if row is None else f"row {before + row}: "
     if isinstance(error, pg.UniqueViolation):

@@ -25,11 +25,7 @@ log = logging.getLogger("pgcombine.worker")
 
 
 def retry(
-    call: Callable[[], T],
-    stop: threading.Event,
-    *,
-    unlimited: Callable[[BaseException], bool],
-    timeout: float = 0.0,
+    call: Callable[[], T], stop: threading.Event, *, unlimited: Callable[[BaseException], bool], timeout: float = 0.0
 ) -> T:
     """Call ``call``, which connects, until it returns. Returns its result.
 

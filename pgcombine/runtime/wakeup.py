@@ -115,11 +115,7 @@ class Listener(ABC):
         self._woken(self._wait(seconds, stop))
 
     def _woken(self, heard: set[str] | None) -> None:
-        """React to the end of a sleep.
-
-        ``heard`` are the channels that notified. It is empty if the waker or ``stop`` ended the sleep, and None if the
-        sleep lasted its whole time.
-        """
+        """React to the end of a sleep."""
         if heard is not None:
             self._release(self._locked)
 
@@ -189,10 +185,7 @@ class Listener(ABC):
         return {notification.channel for notification in self._connection.notifies(timeout=0)}
 
     def _pause(self, seconds: float, stop: threading.Event) -> None:
-        """Wait for ``seconds``, or until the waker (if there is none: ``stop``) ends the wait.
-
-        Connections through a pooler get no notifications to wait for.
-        """
+        """Wait for ``seconds``, or until the waker (if there is none: ``stop``) ends the wait."""
         if self._waker is None:
             stop.wait(seconds)
             return

@@ -39,13 +39,7 @@ from pgcombine.web.pages import Site, page
 QUEUE = "/queues/{queue:name}"
 QUARANTINE = f"{QUEUE}/quarantine"
 EXPORT = "/exports/{export:name}"
-_MISSING = (
-    QueueNotFoundError,
-    ExportNotFoundError,
-    FeedNotFoundError,
-    DestinationNotFoundError,
-    NotQuarantinedError,
-)
+_MISSING = (QueueNotFoundError, ExportNotFoundError, FeedNotFoundError, DestinationNotFoundError, NotQuarantinedError)
 TITLES = {404: "There is no such page", 405: "This page doesn't support that method"}
 
 log = logging.getLogger("pgcombine.web")

@@ -157,10 +157,7 @@ class Guard:
 
 
 async def _form(receive: Receive) -> bytes | None:
-    """Return a request's body, or None if the client has disconnected.
-
-    Reading stops when there are more than LARGEST bytes, so the body may be incomplete.
-    """
+    """Return a request's body, or None if the client has disconnected."""
     body, more = b"", True
     while more and len(body) <= LARGEST:
         message = await receive()

@@ -67,10 +67,7 @@ class History:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the lock. If another thread holds it, wait for a limited time, then raise BusyError.
-
-        After a failed poll, don't wait for the other thread: raise that poll's error.
-        """
+        """Hold the lock. If another thread holds it, wait for a limited time, then raise BusyError."""
         error = self._error
         if not self._lock.acquire(timeout=self._database.seconds if error is None else 0):
             raise BusyError(BUSY) if error is None else error.with_traceback(None)

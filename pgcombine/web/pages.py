@@ -98,10 +98,7 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
 
 
 def _done(request: Request) -> str:
-    """Return the message about the action that led to this page, or an empty text.
-
-    The address has only an outcome and a number, so that a link can't make a page show any other text.
-    """
+    """Return the message about the action that led to this page, or an empty text."""
     text = DONE.get(request.query_params.get("done", ""), "")
     count = request.query_params.get("count", "")
     known = count.isascii() and count.isdigit() and len(count) < 19

@@ -92,10 +92,7 @@ def _reclaim(connection: Connection, queue: str) -> None:
 def _run_passes(
     connection: Connection, queue: CombineQueue, on_pass: Callable[[Pass], None], began: float, timeout: float | None
 ) -> dict[int, PassError]:
-    """Run passes until no bucket has pending updates, except for failing ones. Returns the failures by bucket.
-
-    If the queue is paused, returns at once. Raises WaitTimeoutError if ``timeout`` seconds have passed since ``began``.
-    """
+    """Run passes until no bucket has pending updates, except for failing ones. Returns the failures by bucket."""
     name = queue.name
     failures: dict[int, PassError] = {}
     pause = _SHORTEST_PAUSE

@@ -64,10 +64,7 @@ def recover(
 
 
 def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
-    """Record a failed pass. Returns ``attempts``, ``bisect`` and ``smaller`` of ``pgcombine_internal.fail_pass``.
-
-    Raises QueueNotFoundError if the queue was dropped meanwhile, and NotGrantedError if the right was revoked.
-    """
+    """Record a failed pass. Returns ``attempts``, ``bisect`` and ``smaller`` of ``pgcombine_internal.fail_pass``."""
     with translated(queue=error.queue):
         attempts, due, smaller = one(
             connection,
@@ -116,17 +113,9 @@ def _bisect(
 
 
 def _search(
-    connection: Connection,
-    queue: str,
-    bucket: int,
-    attempts: int,
-    observers: Observers,
-    stopped: Callable[[], bool],
+    connection: Connection, queue: str, bucket: int, attempts: int, observers: Observers, stopped: Callable[[], bool]
 ) -> tuple[Any, ...] | None:
-    """Take the steps of ``pgcombine_internal.bisect``, and call the Python observers in each try.
-
-    Returns what ``close_search`` returns, or None if another session has the bucket or the queue is paused.
-    """
+    """Take the steps of ``pgcombine_internal.bisect``, and call the Python observers in each try."""
     opened = one(
         connection,
         "select pgcombine_internal.open_search(%s, %s, %s, make_interval(secs => %s), %s::text[])",
@@ -192,10 +181,7 @@ def updates(connection: Connection, queue: str, key: Mapping[str, Any], limit: i
         sql.SQL(
             "select {} from {} where pgcombine_key in "
             "(select id from pgcombine.quarantine where queue = %s and key = %s) limit %s"
-        ).format(
-            sql.SQL(", ").join(map(name_of, columns)),
-            sql.Identifier("pgcombine", f"{queue}_quarantine"),
-        ),
+        ).format(sql.SQL(", ").join(map(name_of, columns)), sql.Identifier("pgcombine", f"{queue}_quarantine")),
         (queue, Jsonb(key), limit),
     )
     return [dict(zip(columns, row, strict=True)) for row in cursor]

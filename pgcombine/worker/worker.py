@@ -303,10 +303,7 @@ def _log(error: psycopg.OperationalError, connection: Connection) -> bool:
 
 
 def _longest_round(poll: float, statement_timeout: float | None) -> float:
-    """Return how many seconds a round of a loop may take: a sleep, and three statements up to the timeout.
-
-    The result is at least STALLED_SECONDS, and infinity if statements have no timeout.
-    """
+    """Return how many seconds a round of a loop may take: a sleep, and three statements up to the timeout."""
     if statement_timeout == 0:
         return math.inf
     return max(STALLED_SECONDS, poll + 3 * (statement_timeout or STATEMENT_TIMEOUT_SECONDS))

@@ -289,7 +289,7 @@ def test_an_observer_cant_hide_what_it_did_to_the_transaction(conn: Connection, 
         tx.commit()
 
     for observer, message in [
-        (commit, "observer"),
+        (commit, "forbidden"),
         (swallow, "went on after an error"),
         (end, "ended the pass's transaction"),
     ]:
