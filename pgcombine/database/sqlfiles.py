@@ -17,6 +17,10 @@ from importlib.resources.abc import Traversable
 COMPONENTS = ("core", "export", "handoff", "spark", "rollup", "feed", "shard")
 # A header begins with the calls; a call may take several lines. The purpose is the first sentence after the calls.
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)(?:\(.*)?\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
+# the calls, the purpose and the rest of a header
+_TOP = re.compile(
+    r"\A(?:-- (?:call )?pgcombine\w*\.\w+(?:\(.*)?\n(?:--   .*\n)*)+(-- (?s:.*?)\.)(?=\s)((?:.*\n(?=--))*.*\n)"
+)
 _COLUMN = re.compile(r"^--   (\w+) +(\S.*(?:\n--     +\S.*)*)", re.MULTILINE)
 _MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate|view) \w+\.(\w+)", re.MULTILINE)
 
@@ -43,8 +47,9 @@ def repeatables() -> list[tuple[str, str]]:
 def steps() -> Iterator[str]:
     """Yield the statements that apply the repeatable files after the revisions.
 
-    These are the texts of the files, with named queries between and after them. The functions of ``set_aside.sql``
-    must exist already.
+    These are the texts of the files, with named queries between and after them. Of the header of a function or a view
+    they have the purpose and the parameters: the rest is for those who change the files. The functions of
+    ``set_aside.sql`` must exist already.
     """
     functions = False
     for path, text in repeatables():
@@ -53,8 +58,18 @@ def steps() -> Iterator[str]:
         functions = _is_function(path)
         if path == f"{COMPONENTS[0]}/grants.sql":
             yield query("upgrade_regenerate")
-        yield text
+        yield _shortened(path, text)
     yield query("upgrade_stale")
+
+
+def _shortened(path: str, text: str) -> str:
+    """Return the text with a shorter header. The columns of a view get comments from the header, so they go, too."""
+    header = _TOP.match(text)
+    if header is None:
+        return text
+    purpose, rest = header.groups()
+    lines = [] if "/views/" in path else [line for line in rest.splitlines() if line.startswith("--   ")]
+    return "\n".join([purpose, *lines, text[header.end() :]])
 
 
 def made(text: str) -> list[str]:

@@ -37,7 +37,7 @@ def sql() -> Iterator[str]:
     yield "## Objects of a queue"
     yield "Name the columns in inserts, since the log has one more. COPY is cheapest for batches of fifty and more."
     relations = re.findall(r"^ +\('(_\w+)', '(.*)'\)", files["core/internal/queue/describe_queue.sql"], re.MULTILINE)
-    enqueue = re.findall(r"()'''(Appends .*?)'''", files["core/internal/queue/regenerate.sql"])
+    enqueue = re.findall(r"()'''(Appends .*?)'''", files["core/internal/enqueue/create_enqueue.sql"])
     yield "\n".join(
         f"- `<queue>{name or '_enqueue(…)'}`: {text.replace('queue %s', 'the queue')}"
         for name, text in relations + enqueue
