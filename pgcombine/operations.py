@@ -73,7 +73,7 @@ class CreateCombineQueue(MigrateOperation):
         key: Sequence[str],
         value: Sequence[str],
         delete_when: str | None = None,
-        buckets: int = 4,
+        buckets: int = 1,
         **options: Option,
     ) -> None:
         """Create a combine queue, as ``pgcombine.create_queue`` does.

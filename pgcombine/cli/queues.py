@@ -48,7 +48,7 @@ def create(
             "--delete-when", help="Delete a key if this condition is true for its new values, such as 'n = 0'."
         ),
     ] = None,
-    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
+    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 1,
     notify: Annotated[bool, typer.Option(help="Whether enqueues wake sleeping workers.")] = True,
     per_partition: Annotated[
         int, typer.Option("--buckets-per-partition", callback=whole(32), help="Number of buckets that share tables.")
@@ -125,7 +125,7 @@ def create_tier(
         list[str],
         typer.Option("--key", help="Expression over key columns of the source, with a name; repeat for several."),
     ],
-    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
+    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 1,
     expire_when: Annotated[
         str | None,
         typer.Option(

@@ -41,7 +41,7 @@ def create(
     filter: Annotated[
         str | None, typer.Option("--filter", help="Condition; rows for which it isn't true are left out.")
     ] = None,
-    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 4,
+    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 1,
     slice_by: Annotated[
         str | None, typer.Option("--slice-by", help="Indexed column: its greatest values are backfilled first.")
     ] = None,

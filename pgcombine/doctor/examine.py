@@ -30,8 +30,9 @@ SCHEMA: Sequence[Check] = (database.schema,)
 # these checks need a schema of this program's version
 QUEUES: Sequence[Check] = (
     *(database.cluster_identity, database.role, database.rights, database.snapshots, server.autovacuum),
-    *(queues.queues, queues.workers, queues.paused, queues.lag, queues.locked, queues.failing, queues.quarantine),
-    *(queues.backlog, queues.segments, queues.structure, queues.rollups, queues.fronts, queues.exports, queues.feeds),
+    *(queues.queues, queues.workers, queues.paused, queues.lag, queues.buckets, queues.locked, queues.failing),
+    *(queues.quarantine, queues.backlog, queues.segments, queues.structure, queues.rollups, queues.fronts),
+    *(queues.exports, queues.feeds),
     *(queues.servers, queues.loads),
 )
 CHECKS: Sequence[Check] = (*MACHINE, *SERVER, *SCHEMA, *QUEUES)

@@ -96,6 +96,20 @@ def lag(context: Context) -> Iterator[Finding]:
             )
 
 
+def buckets(context: Context) -> Iterator[Finding]:
+    """Whether passes over a queue take most of the time of all its buckets, so that more buckets would help."""
+    names = {row["queue"] for row in context.stats}
+    for row in context.rows("doctor_buckets"):
+        if row["queue"] in names:
+            yield info(
+                f"passes took {row['share']:.0%} of the last two minutes in each of its {row['buckets']} buckets",
+                f"pgcombine queue rebucket {row['queue']} {2 * row['buckets']}, if the server has a core to spare; "
+                "then run workers with as many loops",
+                subject=row["queue"],
+                value=round(row["share"], 2),
+            )
+
+
 def locked(context: Context) -> Iterator[Finding]:
     """Whether another session keeps the tables of a queue locked."""
     for row in context.stats:

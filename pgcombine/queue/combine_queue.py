@@ -63,7 +63,7 @@ class CombineQueue:
         key: Sequence[str] = (),
         value: Sequence[str] = (),
         delete_when: str | None = None,
-        buckets: int = 4,
+        buckets: int = 1,
         notify: bool = True,
         pass_limit: int | None = None,
         quarantine_after: int = 5,

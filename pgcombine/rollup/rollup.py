@@ -33,7 +33,7 @@ class Rollup:
         key: Sequence[str] = (),
         value: Sequence[str] = (),
         filter: str | None = None,
-        buckets: int = 4,
+        buckets: int = 1,
         slice_by: str | None = None,
     ) -> None:
         self.name = name

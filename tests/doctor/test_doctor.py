@@ -377,6 +377,18 @@ def test_doctor_checks_a_queue(conn: psycopg.Connection, dsn: str) -> None:
     assert findings(queues.lag, dsn) == []
 
 
+def test_doctor_says_when_more_buckets_would_help(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, buckets=2)
+    for bucket in range(2):
+        add(conn, [(word_in(conn, bucket), 1)])
+    combine_all(conn)
+    assert findings(queues.buckets, dsn) == []
+    conn.execute("update pgcombine.pass set began = ended - interval '100 s' where bucket = 0 and updates > 0")
+    assert findings(queues.buckets, dsn) == [], "passes over one of two buckets leave room for others"
+    conn.execute("update pgcombine.pass set began = ended - interval '1 h' where updates > 0")
+    assert "rebucket wc 4" in found(queues.buckets, "info", dsn, "100%").advice
+
+
 def test_doctor_reports_a_long_pass(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=1)
     add(conn, {"a": 1})

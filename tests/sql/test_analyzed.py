@@ -33,8 +33,8 @@ VIEWS = r"""
 """
 # queries without parameters that change nothing
 QUERIES = (
-    *("doctor_autovacuum", "doctor_collation", "doctor_connections", "doctor_expiry", "doctor_exports"),
-    *("doctor_extensions", "doctor_failures", "doctor_feeds", "doctor_loads", "doctor_queues"),
+    *("doctor_autovacuum", "doctor_buckets", "doctor_collation", "doctor_connections", "doctor_expiry"),
+    *("doctor_exports", "doctor_extensions", "doctor_failures", "doctor_feeds", "doctor_loads", "doctor_queues"),
     *("doctor_role", "doctor_search_path", "doctor_segments", "doctor_servers", "doctor_settings", "doctor_slots"),
     *("failing_buckets", "handoff_replicas", "handoff_servers", "handoff_states", "handoff_waiting"),
     *("metrics_destination", "metrics_export", "metrics_hint", "metrics_queue", "metrics_segment", "metrics_snapshot"),

@@ -11,8 +11,8 @@
 --   delete_when  condition over the new values under which the key is deleted. It should hold only for values that
 --                change nothing when they are combined (n = 0). Otherwise the result depends on which updates fall into
 --                one pass
---   buckets      1 to 1024. More buckets let more workers combine at the same time. A bucket that shares no partition
---                costs five tables
+--   buckets      1 to 1024. Each bucket more lets one more pass run at the same time, makes inserts slower, and costs
+--                five tables unless it shares a partition
 --   notify       whether enqueues wake sleeping workers by NOTIFY. A transaction that notifies can't be prepared
 --                (PREPARE TRANSACTION)
 --   pass_limit   about how many updates a pass takes at most (see plan_pass)
@@ -32,7 +32,7 @@
 -- Errors: PC002 the queue exists (with if_not_exists: its definition differs), or another object has a name that the
 -- queue needs; PC003 an invalid definition; 42501 the caller doesn't own the schema.
 create or replace function pgcombine.create_queue(queue text, key text[], value text[],
-    delete_when text default null, buckets integer default 4, notify boolean default true,
+    delete_when text default null, buckets integer default 1, notify boolean default true,
     pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
     max_backlog bigint default null, quarantine_after integer default 5, expire_when text default null,
     expire_silently boolean default false, expire_every interval default '10 min',

@@ -26,7 +26,7 @@
 -- row security hides rows of the source from the caller; 42501 missing rights; 55P03 the table
 -- wasn't free within lock_timeout.
 create or replace function pgcombine.create_rollup(rollup text, source regclass, key text[], value text[],
-    filter text default null, buckets integer default 4, slice_by text default null,
+    filter text default null, buckets integer default 1, slice_by text default null,
     if_not_exists boolean default false, notify boolean default null)
 returns void
 language plpgsql

@@ -23,7 +23,7 @@
 -- the source is the tier itself or a rollup with computed columns, or a key expression doesn't work, isn't immutable,
 -- reads a value column, or gives null for an existing value; with existing, PC003 the isolation level isn't read
 -- committed; 42501 the caller doesn't own the schema.
-create or replace function pgcombine.create_tier(queue text, source text, key text[], buckets integer default 4,
+create or replace function pgcombine.create_tier(queue text, source text, key text[], buckets integer default 1,
     notify boolean default true, pass_limit integer default 1000000, buckets_per_partition integer default 1,
     tablespaces text[] default null, quarantine_after integer default 5, expire_when text default null,
     expire_silently boolean default false, expire_every interval default '10 min', existing boolean default true,
