@@ -382,6 +382,7 @@ comment on column pgcombine.destination_state.ticket is
     'Grows with each failure, change of the state and probe. The report of an attempt with an older ticket is ignored.';
 
 create sequence pgcombine.export_sequence;
+comment on sequence pgcombine.export_sequence is 'The numbers seq of the entries of all exports.';
 
 create table pgcombine.export (
     export       text primary key,
@@ -946,6 +947,17 @@ begin
         loop
             execute format('comment on column %s.%I is %L', _column.relation, _column.name, _meaning);
         end loop;
+    end loop;
+    for _column in
+        select d.objid::regclass as relation, a.attname as name, d.refobjid::regclass as owner
+        from pg_depend d
+        join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid and a.attidentity <> ''
+        where d.classid = 'pg_class'::regclass and d.deptype = 'i'
+          and (select c.relkind = 'S' and c.relnamespace = 'pgcombine'::regnamespace
+               from pg_class c where c.oid = d.objid)
+    loop
+        execute format('comment on sequence %s is %L', _column.relation,
+            format('Numbers for %s.%s.', _column.owner, _column.name));
     end loop;
 end
 $$;

@@ -1,4 +1,4 @@
-"""pgcombine's tables, views, columns and routines have comments, which ``\\d+`` and ``\\df+`` show."""
+"""pgcombine's tables, views, sequences, columns and routines have comments, which ``\\d+`` and ``\\df+`` show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from support.queues import make_queue
 
 RELATIONS = """
     select c.relname from pg_class c
-    where c.relnamespace = 'pgcombine'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f')
+    where c.relnamespace = 'pgcombine'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
       and obj_description(c.oid, 'pg_class') is null
     order by 1"""
 COLUMNS = """
