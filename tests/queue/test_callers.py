@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import decimal
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
@@ -24,9 +23,12 @@ from support.callers import (
     async_alchemy_connection,
     async_alchemy_session,
     asyncpg_connection,
+    caller_of,
+    done,
+    run,
     url,
 )
-from support.queues import current, make_queue, one, rows, values
+from support.queues import current, make_queue, rows, values
 
 from pgcombine.errors import ConfigError, InvalidUpdateError, QueueExistsError, QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue
@@ -41,41 +43,6 @@ def wc(conn: psycopg.Connection) -> str:
     return make_queue(conn)
 
 
-def savepoint(caller: Any) -> AbstractContextManager[Any]:
-    begin = caller.transaction if isinstance(caller, psycopg.Connection) else caller.begin_nested
-    opened: AbstractContextManager[Any] = begin()
-    return opened
-
-
-@pytest.mark.parametrize("opened", SYNC)
-def test_enqueue_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
-    with opened(dsn) as caller:
-        assert WC.enqueue(caller, FLUO) == 3
-        assert WC.get(caller, ["fluo", "spark", "absent"]) == {"fluo": 4, "spark": 2}
-        assert WC.backlog(caller) == 3
-        assert current(conn) == {}, "another session sees what isn't committed"
-        caller.commit()
-        assert current(conn) == {"fluo": 4, "spark": 2}
-
-        WC.enqueue(caller, FLUO)
-        caller.rollback()
-        assert current(conn) == {"fluo": 4, "spark": 2}
-    assert one(conn, "select pgcombine.backlog('wc')") == 3
-
-
-@pytest.mark.parametrize("opened", SYNC)
-def test_savepoint_rolls_back_its_updates(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
-    with opened(dsn) as caller:
-        WC.enqueue(caller, [("kept", 1)])
-        with pytest.raises(ZeroDivisionError), savepoint(caller):  # noqa: PT012
-            WC.enqueue(caller, [("lost", 1)])
-            raise ZeroDivisionError
-        with savepoint(caller):
-            WC.enqueue(caller, [("kept", 10)])
-        caller.commit()
-    assert current(conn) == {"kept": 11}
-
-
 @pytest.mark.parametrize("opened", SYNC)
 def test_exception_rolls_back_the_updates(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
     class BrokenError(Exception):
@@ -85,56 +52,6 @@ def test_exception_rolls_back_the_updates(dsn: str, conn: psycopg.Connection, wc
         WC.enqueue(caller, FLUO)
         raise BrokenError
     assert current(conn) == {}
-
-
-@pytest.mark.parametrize("opened", SYNC)
-def test_token_counts_once(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
-    with opened(dsn) as caller:
-        assert [WC.enqueue(caller, FLUO, token=token) for token in ("1", "1", "2")] == [3, 0, 3]
-        caller.rollback()
-        assert [WC.enqueue(caller, iter(FLUO), token=token) for token in ("1", "1")] == [3, 0]
-        caller.commit()
-        assert WC.enqueue(caller, FLUO, token="1") == 0
-        for token, message in [("", "is empty"), ("x" * 1025, "is too long")]:
-            with pytest.raises(InvalidUpdateError, match=message):
-                WC.enqueue(caller, FLUO, token=token)
-            caller.rollback()
-    assert current(conn) == {"fluo": 4, "spark": 2}
-
-
-@pytest.mark.parametrize("opened", SYNC)
-def test_row_with_other_columns_leaves_the_token_free(dsn: str, wc: str, opened: Opened) -> None:
-    """pgcombine refuses the row in Python. No statement fails, so the caller's transaction stays usable."""
-    with opened(dsn) as caller:
-        with pytest.raises(InvalidUpdateError, match='no column "wrod"'):
-            WC.enqueue(caller, [("fluo", 1), {"wrod": "fluo"}], token="1")
-        caller.commit()
-        assert WC.enqueue(caller, FLUO, token="1") == 3
-
-
-@pytest.mark.parametrize("opened", SYNC)
-def test_errors_have_pgcombines_classes(dsn: str, wc: str, opened: Opened) -> None:
-    with opened(dsn) as caller:
-        for bad, message in [
-            ({"wrod": "fluo"}, 'no column "wrod"'),
-            ({}, "is empty, so it has no key; columns: word, n"),
-            (("fluo",), "has 1 columns, not 2"),
-            ((None, 1), "null value"),
-            (("fluo", "many"), 'update 1 doesn\'t fit queue "wc": invalid input'),
-            (("x" * 3000, 1), "at most 2600 bytes"),
-            (("fluo", {"n": 1}), "cannot adapt type 'dict'"),
-            (("a\0", 1), "NUL"),
-            (("\ud800", 1), "surrogates not allowed"),
-        ]:
-            with pytest.raises(InvalidUpdateError, match=message) as caught:
-                WC.enqueue(caller, [bad])
-            assert caught.value.queue == "wc"
-            caller.rollback()
-        with pytest.raises(QueueNotFoundError):
-            CombineQueue("none").enqueue(caller, [("a", 1)])
-        caller.rollback()
-        with pytest.raises(QueueNotFoundError):
-            CombineQueue("none").pause(caller)
 
 
 def test_session_enqueues_with_the_rows_that_it_inserts(dsn: str, conn: psycopg.Connection, wc: str) -> None:
@@ -199,75 +116,82 @@ def test_unknown_connections_are_refused() -> None:
     engine.dispose()
 
 
-def run(main: Callable[[], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        await main()
+@asynccontextmanager
+async def savepoint(caller: Any) -> AsyncIterator[None]:
+    """A savepoint of any kind of connection."""
+    opened = (caller.begin_nested if hasattr(caller, "begin_nested") else caller.transaction)()
+    if hasattr(opened, "__aenter__"):
+        async with opened:
+            yield
+    else:
+        with opened:
+            yield
 
-    asyncio.run(whole())
 
-
-def async_savepoint(caller: Any) -> AbstractAsyncContextManager[Any]:
-    begin = caller.transaction if isinstance(caller, psycopg.AsyncConnection) else caller.begin_nested
-    opened: AbstractAsyncContextManager[Any] = begin()
-    return opened
-
-
-@pytest.mark.parametrize("opened", ASYNC)
-def test_enqueue_joins_the_asynchronous_transaction(
-    dsn: str, conn: psycopg.Connection, wc: str, opened: AsyncOpened
-) -> None:
+@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+def test_enqueue_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: str, opened: Any) -> None:
     async def main() -> None:
-        async with opened(dsn) as caller:
-            assert await WC.enqueue(caller, FLUO) == 3
-            assert await WC.get(caller, ["fluo", "spark", "absent"]) == {"fluo": 4, "spark": 2}
-            assert await WC.backlog(caller) == 3
+        async with caller_of(opened, dsn) as caller:
+            assert await done(WC.enqueue(caller, FLUO)) == 3
+            assert await done(WC.get(caller, ["fluo", "spark", "absent"])) == {"fluo": 4, "spark": 2}
+            assert await done(WC.backlog(caller)) == 3
             assert current(conn) == {}, "another session sees what isn't committed"
-            await caller.commit()
+            await done(caller.commit())
             assert current(conn) == {"fluo": 4, "spark": 2}
-
-            await WC.enqueue(caller, FLUO)
-            await caller.rollback()
+            await done(WC.enqueue(caller, FLUO))
+            await done(caller.rollback())
             assert current(conn) == {"fluo": 4, "spark": 2}
-
-            await WC.enqueue(caller, [("kept", 1)])
+            await done(WC.enqueue(caller, [("kept", 1)]))
             with pytest.raises(ZeroDivisionError):  # noqa: PT012
-                async with async_savepoint(caller):
-                    await WC.enqueue(caller, [("lost", 1)])
+                async with savepoint(caller):
+                    await done(WC.enqueue(caller, [("lost", 1)]))
                     raise ZeroDivisionError
-            await caller.commit()
+            async with savepoint(caller):
+                await done(WC.enqueue(caller, [("kept", 10)]))
+            await done(caller.commit())
 
     run(main)
-    assert current(conn) == {"fluo": 4, "spark": 2, "kept": 1}
+    assert current(conn) == {"fluo": 4, "spark": 2, "kept": 11}
 
 
-@pytest.mark.parametrize("opened", ASYNC)
-def test_token_counts_once_asynchronously(dsn: str, conn: psycopg.Connection, wc: str, opened: AsyncOpened) -> None:
+@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+def test_token_counts_once(dsn: str, conn: psycopg.Connection, wc: str, opened: Any) -> None:
+    """pgcombine refuses a row with other columns in Python, so the token stays free and the transaction usable."""
+
     async def main() -> None:
-        async with opened(dsn) as caller:
-            assert [await WC.enqueue(caller, FLUO, token=token) for token in ("1", "1")] == [3, 0]
-            await caller.commit()
-            assert await WC.enqueue(caller, FLUO, token="1") == 0
+        async with caller_of(opened, dsn) as caller:
+            with pytest.raises(InvalidUpdateError):
+                await done(WC.enqueue(caller, [("fluo", 1), {"wrod": "fluo"}], token="1"))
+            assert [await done(WC.enqueue(caller, FLUO, token=token)) for token in ("1", "1", "2")] == [3, 0, 3]
+            await done(caller.rollback())
+            assert [await done(WC.enqueue(caller, iter(FLUO), token=token)) for token in ("1", "1")] == [3, 0]
+            await done(caller.commit())
+            assert await done(WC.enqueue(caller, FLUO, token="1")) == 0
+            for token in ("", "x" * 1025):
+                with pytest.raises(InvalidUpdateError):
+                    await done(WC.enqueue(caller, FLUO, token=token))
+                await done(caller.rollback())
 
     run(main)
     assert current(conn) == {"fluo": 4, "spark": 2}
 
 
-@pytest.mark.parametrize("opened", ASYNC)
-def test_asynchronous_errors_have_pgcombines_classes(dsn: str, wc: str, opened: AsyncOpened) -> None:
+@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+def test_errors_have_pgcombines_classes(dsn: str, wc: str, opened: Any) -> None:
+    wrong: list[Any] = [{"wrod": "fluo"}, {}, ("fluo",), (None, 1), ("fluo", "many"), ("x" * 3000, 1)]
+    wrong += [("fluo", {"n": 1}), ("a\0", 1), ("\ud800", 1)]
+
     async def main() -> None:
-        async with opened(dsn) as caller:
-            with pytest.raises(InvalidUpdateError, match='no column "wrod"'):
-                await WC.enqueue(caller, [{"wrod": "fluo"}])
-            await caller.rollback()
-            with pytest.raises(InvalidUpdateError, match=r"null value in column|\"word\" is missing or null"):
-                await WC.enqueue(caller, [(None, 1)])
-            await caller.rollback()
-            for bad, message in [(("fluo", "many"), "type bigint"), (("x" * 3000, 1), "at most 2600 bytes")]:
-                with pytest.raises(InvalidUpdateError, match=message):
-                    await WC.enqueue(caller, [bad])
-                await caller.rollback()
-            with pytest.raises(QueueNotFoundError, match=r'^there is no queue "none" \('):
-                await CombineQueue("none").resume(caller)
+        async with caller_of(opened, dsn) as caller:
+            for bad in wrong:
+                with pytest.raises(InvalidUpdateError) as caught:
+                    await done(WC.enqueue(caller, [bad]))
+                assert caught.value.queue == "wc"
+                await done(caller.rollback())
+            for call in (lambda queue: queue.enqueue(caller, [("a", 1)]), lambda queue: queue.pause(caller)):
+                with pytest.raises(QueueNotFoundError):
+                    await done(call(CombineQueue("none")))
+                await done(caller.rollback())
 
     run(main)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
 import psycopg
 import pytest
-from support.callers import ASYNC, SYNC, asyncpg_connection
+from support.callers import ASYNC, SYNC, asyncpg_connection, caller_of, done, run
 from support.queues import current, make_queue, rows, values
 from support.servers import embedded_only
 from support.tiers import each_nth
@@ -27,28 +24,6 @@ SOME = pytest.mark.parametrize("opened", EACH[::5])
 @pytest.fixture
 def wc(conn: psycopg.Connection) -> str:
     return make_queue(conn)
-
-
-async def done(result: Any) -> Any:
-    """Await the result of a call if it is awaitable."""
-    return await result if inspect.isawaitable(result) else result
-
-
-@asynccontextmanager
-async def caller_of(opened: Any, dsn: str) -> AsyncIterator[Any]:
-    if opened in ASYNC:
-        async with opened(dsn) as caller:
-            yield caller
-    else:
-        with opened(dsn) as caller:
-            yield caller
-
-
-def run(main: Callable[[], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        await main()
-
-    asyncio.run(whole())
 
 
 @pytest.mark.parametrize("opened", each_nth(5, EACH))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
-from support.callers import ASYNC, SYNC, engine
+from support.callers import ASYNC, SYNC, caller_of, done, engine
 from support.queues import add, combine_all, make_queue, one
 from support.servers import embedded_only
 from support.tiers import each_nth
@@ -33,22 +31,8 @@ def wc(conn: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> CombineQueu
     return WC
 
 
-@asynccontextmanager
-async def caller_of(opened: Any, dsn: str) -> AsyncIterator[Any]:
-    if opened in ASYNC:
-        async with opened(dsn) as caller:
-            yield caller
-    else:
-        with opened(dsn) as caller:
-            yield caller
-
-
 async def read(found: Any) -> list[tuple[Any, Any]]:
     return [pair async for pair in found] if hasattr(found, "__aiter__") else list(found)
-
-
-async def done(result: Any) -> Any:
-    return await result if hasattr(result, "__await__") else result
 
 
 @pytest.mark.parametrize("opened", each_nth(5, EACH))

@@ -6,7 +6,8 @@ At the end of a block without an error, psycopg commits the transaction, and SQL
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Any
 
@@ -123,3 +124,26 @@ ASYNC = [
     *(asyncpg_connection, asyncpg_session),
 ]
 AsyncOpened = Callable[[str], AbstractAsyncContextManager[Any]]
+
+
+@asynccontextmanager
+async def caller_of(opened: Any, dsn: str) -> AsyncIterator[Any]:
+    """Open a connection of any kind. :func:`done` awaits the results of its calls."""
+    if opened in ASYNC:
+        async with opened(dsn) as caller:
+            yield caller
+    else:
+        with opened(dsn) as caller:
+            yield caller
+
+
+async def done(result: Any) -> Any:
+    """Await the result of a call if it is awaitable."""
+    return await result if inspect.isawaitable(result) else result
+
+
+def run(main: Callable[[], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        await main()
+
+    asyncio.run(whole())
