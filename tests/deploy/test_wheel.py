@@ -213,24 +213,6 @@ warn_return_any = false
     assert refused.startswith("wrong.py:2: error: Argument 1 to"), done.stdout
 
 
-@pytest.mark.slow
-def test_every_verb_prints_its_help(core: Path, elsewhere: Path) -> None:
-    verbs = verbs_of(core, elsewhere)
-    assert ["db", "upgrade"] in verbs
-    assert ["phrasecount"] in verbs
-    # One process prints the help of all verbs, since a process for each would take too long.
-    code = f"""if True:
-        from typer.testing import CliRunner
-        from pgcombine.cli.app import app
-        for verb in {verbs}:
-            answer = CliRunner().invoke(app, [*verb, "--help"], prog_name="pgcombine")
-            usage = "Usage: pgcombine " + " ".join(verb)
-            print((answer.exit_code, answer.stdout.lstrip().startswith(usage)), *verb)
-        """
-    answers = call(core, "-P", "-c", code, cwd=elsewhere).splitlines()
-    assert answers == [f"(0, True) {' '.join(verb)}" for verb in verbs]
-
-
 UPDATES = '{"word": "fluo", "n": 1}\n{"word": "spark", "n": 2}\n'
 
 # Calls in this order, with UPDATES on stdin: the arguments, the exit status, and a text in the output.

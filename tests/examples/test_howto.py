@@ -8,69 +8,27 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from functools import partial
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from examples.test_switching import KEYS, WRITERS, Load, counting, growing
 from support.needs import require
 from support.orm import django_on
 from support.queues import combine_all, one, values
 from support.readme import PAGES, fences
 from support.servers import embedded_only
 from support.sessions import in_background, workers
-from support.wait import eventually
 
 COUNTERS, BALANCES = (page for name in ("counters.md", "balances.md") for page in PAGES if page.name == name)
-POSTS, WRITERS = 3, 4
 
 
 def statements(page: Path) -> list[list[str]]:
     """The statements of each SQL fence of a page."""
     return [[part.strip() for part in re.sub(r"(?m)--.*$", "", block).split(";")[:-1]] for block in fences(page, "sql")]
-
-
-class Load:
-    """Writers that count views of all posts in turn, and a reader; all run until ``ended`` is set."""
-
-    def __init__(self, dsn: str, old: str, new: str) -> None:
-        self._dsn = dsn
-        self._statements = {False: old, True: new}
-        self.ended = threading.Event()
-        self.appends = [threading.Event() for _ in range(WRITERS)]  # set to give a writer the new release
-        self.read = ""
-        self.counted = [Counter[int]() for _ in range(WRITERS)]
-        self.done = Counter[object]()
-
-    def write(self, writer: int) -> None:
-        with psycopg.connect(self._dsn, autocommit=True) as connection:
-            for post in (1 + turn % POSTS for turn in count()):
-                if self.ended.is_set():
-                    break
-                new = self.appends[writer].is_set()
-                statement = re.sub(r"(id = |values \()1\b", rf"\g<1>{post}", self._statements[new])
-                connection.execute(statement.encode())
-                self.counted[writer][post] += 1
-                self.done[writer, new] += 1
-
-    def look(self) -> None:
-        """Check that the views of post 1 never decrease, whichever statement reads them."""
-        seen = 0
-        with psycopg.connect(self._dsn, autocommit=True) as connection:
-            while not self.ended.is_set():
-                read = self.read
-                _, views = connection.execute(read.encode()).fetchall()[0]
-                assert views >= seen
-                seen = views
-                self.done[read] += 1
-
-    def go_on(self) -> None:
-        """Return when the reader and each writer have done ten more steps with their current release."""
-        now = [self.read, *((writer, new.is_set()) for writer, new in enumerate(self.appends))]
-        before = [self.done[one] for one in now]
-        eventually(lambda: all(self.done[one] >= n + 10 for one, n in zip(now, before, strict=True)), what=f"{now}")
 
 
 def test_a_counter_moves_under_load(conn: psycopg.Connection, dsn: str) -> None:
@@ -80,31 +38,27 @@ def test_a_counter_moves_under_load(conn: psycopg.Connection, dsn: str) -> None:
     """
     (table, _, old), (make_queue,), (read_both,), (append,), (empty,), (read_queue, drop_column) = statements(COUNTERS)
     conn.execute(table.encode())
-    conn.execute("insert into post select i, 1000 * i from generate_series(1, %s) i", (POSTS,))
-    load = Load(dsn, old, append)
-    load.read = "select id, views from post where id = 1"
-    with in_background(load.look, *(lambda writer=writer: load.write(writer) for writer in range(WRITERS))):
-        try:
+    conn.execute("insert into post select i, 1000 * i from generate_series(1, %s) i", (KEYS,))
+    read = partial(growing, seen=[0])
+    load = Load(dsn, counting(old), read("select id, views from post where id = 1"))
+    with load.running():
+        load.go_on()
+        conn.execute(make_queue.encode())
+        with workers(dsn, "post_views"):
+            load.look = read(read_both)
+            for writer in range(WRITERS):
+                load.go_on()
+                load.writes[writer] = counting(append)
+                assert conn.execute(empty.encode()).rowcount > 0
             load.go_on()
-            conn.execute(make_queue.encode())
-            with workers(dsn, "post_views"):
-                load.read = read_both
-                for new in load.appends:
-                    load.go_on()
-                    new.set()
-                    assert conn.execute(empty.encode()).rowcount > 0
-                load.go_on()
-                conn.execute(empty.encode())
-                assert one(conn, "select sum(views) from post") == 0
-                load.read = read_queue.replace("order by", "where p.id = 1 order by")
-                load.go_on()
-                conn.execute(drop_column.encode())
-                load.go_on()
-        finally:
-            load.ended.set()
+            conn.execute(empty.encode())
+            assert one(conn, "select sum(views) from post") == 0
+            load.look = read(read_queue.replace("order by", "where p.id = 1 order by"))
+            load.go_on()
+            conn.execute(drop_column.encode())
+            load.go_on()
     combine_all(conn, "post_views")
-    counted = sum(load.counted, Counter[int]())
-    assert values(conn, "post_views") == {post: 1000 * post + counted[post] for post in range(1, POSTS + 1)}
+    assert values(conn, "post_views") == {post: 1000 * post + load.totals.get(post, 0) for post in range(1, KEYS + 1)}
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -70,12 +71,34 @@ class Load:
 
 def at(statement: str, key: int) -> bytes:
     """A statement of the page, with ``key`` in place of its key 1."""
-    return re.sub(r"((?:post|page) = |values \()1\b", rf"\g<1>{key}", statement).encode()
+    return re.sub(r"((?:id|post|page) = |values \()1\b", rf"\g<1>{key}", statement).encode()
 
 
 def run(conn: psycopg.Connection, block: list[str]) -> None:
     for statement in block:
         conn.execute(statement.encode())
+
+
+def counting(statement: str) -> Step:
+    """A step that runs the statement for a random key, and counts it."""
+
+    def step(connection: psycopg.Connection, counted: Counter[int]) -> None:
+        key = random.randint(1, KEYS)
+        connection.execute(at(statement, key))
+        counted[key] += 1
+
+    return step
+
+
+def growing(statement: str, seen: list[int]) -> Callable[[psycopg.Connection], None]:
+    """A look that checks that the last column of the statement's row never decreases, whichever statement reads it."""
+
+    def look(connection: psycopg.Connection) -> None:
+        (row,) = connection.execute(statement.encode()).fetchall()
+        assert row[-1] >= seen[0]
+        seen[0] = row[-1]
+
+    return look
 
 
 def comment(connection: psycopg.Connection, counted: Counter[int]) -> None:
@@ -126,25 +149,8 @@ def test_slots_move_to_a_queue_under_load(conn: psycopg.Connection, dsn: str) ->
     table, upsert = SLOTS
     conn.execute(table.encode())
 
-    def view(statement: str) -> Step:
-        def step(connection: psycopg.Connection, counted: Counter[int]) -> None:
-            page = random.randint(1, KEYS)
-            connection.execute(at(statement, page))
-            counted[page] += 1
-
-        return step
-
-    seen = [0]
-
-    def read(statement: str) -> Callable[[psycopg.Connection], None]:
-        def look(connection: psycopg.Connection) -> None:
-            views = one(connection, statement)
-            assert views >= seen[0]
-            seen[0] = views
-
-        return look
-
-    load = Load(dsn, view(upsert), read("select coalesce(sum(n), 0) from view_slot where page = 1"))
+    read = partial(growing, seen=[0])
+    load = Load(dsn, counting(upsert), read("select coalesce(sum(n), 0) from view_slot where page = 1"))
     with load.running():
         load.go_on()
         run(conn, [QUEUE])
@@ -152,7 +158,7 @@ def test_slots_move_to_a_queue_under_load(conn: psycopg.Connection, dsn: str) ->
             load.look = read(READ_BOTH)
             for writer in range(WRITERS):
                 load.go_on()
-                load.writes[writer] = view(APPEND)
+                load.writes[writer] = counting(APPEND)
                 assert conn.execute(MOVE.encode()).rowcount > 0
             load.go_on()
             while conn.execute(MOVE.encode()).rowcount:

@@ -8,7 +8,6 @@ from typing import Any
 import psycopg
 import pytest
 from support.queues import add, bucket_of, combine_all, make_queue, one, pass_of, word_in, write_values
-from support.sessions import in_background, waits
 
 from pgcombine.queue.callbacks import NO_OBSERVERS, ChangeStream
 from pgcombine.queue.combine_queue import CombineQueue
@@ -41,24 +40,6 @@ def tables_read(plan: list[dict[str, Any]]) -> set[str]:
     """The tables of the queue in a plan. Names of partitions end with the bucket's number, as in wc_updates_b0001."""
     found = {node["Relation Name"] for node in plan if re.match("wc_(updates|values)", node.get("Relation Name", ""))}
     return {re.sub(r"_s\d+$", "", table) for table in found}
-
-
-def test_tenth_pass_of_a_worker_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: str) -> None:
-    """A generic plan would lock all partitions."""
-    make_queue(conn, buckets=16)
-    word = word_in(conn, 5)
-    with open_connection(dsn) as worker:
-        for _ in range(9):
-            add(conn, {word: 1})
-            run_pass(worker, "wc", 5)
-        add(conn, {word: 1})
-        with psycopg.connect(dsn) as holder:
-            holder.execute("select from pgcombine.wc_values where word = %s for update", (word,))
-            with in_background(lambda: run_pass(worker, "wc", 5)):
-                waits(conn, worker.info.backend_pid)
-                found = tables_of_queue(conn, worker.info.backend_pid)
-                holder.rollback()
-    assert found == ["updates_b0005", "values_b0005"]
 
 
 def test_a_bounded_pass_locks_one_partition_of_each_table(conn: psycopg.Connection, dsn: str) -> None:

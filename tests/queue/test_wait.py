@@ -10,25 +10,13 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 from support import eventually, run_cli
+from support.sessions import workers
 
 from pgcombine.errors import ConfigError, InvalidDefinitionError, QueueNotFoundError, WaitTimeoutError
 from pgcombine.queue.combine_queue import CombineQueue
-from pgcombine.worker.worker import Worker
 
 WC = CombineQueue("wc", key=["word text"], value=["n bigint sum"], buckets=4)
 CALL = "call pgcombine.wait('wc', timeout => '30 s')"
-
-
-@contextmanager
-def worker(dsn: str) -> Iterator[None]:
-    stop = threading.Event()
-    thread = threading.Thread(target=Worker(dsn).run, args=(stop,))
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 @contextmanager
@@ -73,15 +61,11 @@ def wc(conn: psycopg.Connection) -> psycopg.Connection:
 
 
 def test_wait_returns_after_a_worker_combined_the_updates(wc: psycopg.Connection, dsn: str) -> None:
-    with worker(dsn):
+    with workers(dsn):
         for total in (1, 2, 3):
             WC.enqueue(wc, [("fluo", 1)])
             WC.wait(wc, timeout=30)
             assert wc.execute("select n from pgcombine.wc_values").fetchall() == [(total,)]
-
-
-def test_wait_returns_at_once_without_pending_updates(wc: psycopg.Connection) -> None:
-    WC.wait(wc, timeout=0)
 
 
 def test_wait_ignores_later_updates(wc: psycopg.Connection, dsn: str) -> None:
@@ -104,6 +88,7 @@ def test_wait_fails_when_the_queue_is_dropped(wc: psycopg.Connection, dsn: str) 
 
 
 def test_wait_ignores_open_transactions(wc: psycopg.Connection, dsn: str) -> None:
+    WC.wait(wc, timeout=0)
     with psycopg.connect(dsn) as other:
         WC.enqueue(other, [("fluo", 1)])
         WC.wait(wc, timeout=5)
@@ -115,7 +100,7 @@ def test_wait_ignores_snapshots_of_others(wc: psycopg.Connection, dsn: str) -> N
     with psycopg.connect(dsn) as other:
         other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         other.execute("select count(*) from pgcombine.wc_values")
-        with worker(dsn):
+        with workers(dsn):
             WC.wait(wc, timeout=30)
 
 

@@ -16,19 +16,9 @@ from pgcombine.web.guard import HEADERS
 TOKEN = "a token of some length"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
-HOSTS = {
-    "localhost": 200,
-    "LOCALHOST:1": 200,
-    "127.0.0.1:8432": 200,
-    "[::1]:8432": 200,
-    "192.0.2.1": 200,
-    "evil.example": 421,
-    "evil.example:8432": 421,
-    "localhost.evil.example": 421,
-    "127.0.0.1.evil.example": 421,
-    "127.0.0.1@evil.example": 421,
-    "[::1": 421,
-}
+FOREIGN = "evil.example evil.example:8432 localhost.evil.example 127.0.0.1.evil.example 127.0.0.1@evil.example [::1"
+HOSTS = dict.fromkeys(["localhost", "LOCALHOST:1", "127.0.0.1:8432", "[::1]:8432", "192.0.2.1"], 200)
+HOSTS |= dict.fromkeys(FOREIGN.split(), 421)
 # Sec-Fetch-Site, -Mode and -Dest, which a browser sends with each request → the expected status
 FETCHES = {
     ("none", "navigate", "document"): 200,
