@@ -87,7 +87,7 @@ class ExportQueue:
     @in_transaction(queue="queue")
     def quarantined(self) -> Steps[list[dict[str, Any]]]:
         """Return the quarantined entries: dicts of ``export``, ``seq``, ``entry``, ``error``, ``since``."""
-        return (yield from _dicts("export_quarantine", _QUARANTINED, self.name))
+        return (yield from _dicts(query("export_quarantine"), _QUARANTINED, self.name))
 
     @in_transaction(queue="queue")
     def retry_quarantined(self, seq: int | None = None) -> Steps[int]:
@@ -118,8 +118,8 @@ _STATUS = (
 _QUARANTINED = ("export", "seq", "entry", "error", "since")
 
 
-def _dicts(name: str, columns: Sequence[str], parameter: str | None) -> Steps[list[dict[str, Any]]]:
-    found = yield Statement(query(name), (parameter,))
+def _dicts(statement: str, columns: Sequence[str], parameter: str | None) -> Steps[list[dict[str, Any]]]:
+    found = yield Statement(statement, (parameter,))
     return [dict(zip(columns, row, strict=True)) for row in found]
 
 
@@ -130,7 +130,8 @@ def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> 
     entries takes time, and ``lag_seconds`` is 0 for a paused export. Exports that the role may not see are left out.
     Raises ExportNotFoundError if no export of that name is left.
     """
-    found: list[dict[str, Any]] = run(connection, _dicts("exports" if exact else "exports_about", _STATUS, name))
+    statement = query("exports").replace("{view}", "export_status" if exact else "export_stat")
+    found: list[dict[str, Any]] = run(connection, _dicts(statement, _STATUS, name))
     if name is not None and not found:
         raise ExportNotFoundError(f'there is no export "{name}" (pgcombine export ls lists them)')
     return found
@@ -138,5 +139,5 @@ def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> 
 
 def quarantined(connection: Any, name: str | None = None) -> list[dict[str, Any]]:
     """Return the quarantined entries of one export or of all, longest in quarantine first."""
-    found: list[dict[str, Any]] = run(connection, _dicts("export_quarantine", _QUARANTINED, name))
+    found: list[dict[str, Any]] = run(connection, _dicts(query("export_quarantine"), _QUARANTINED, name))
     return found

@@ -114,7 +114,6 @@ def _locked(front: Connection) -> bool:
 def _copy(leaving: Connection, arriving: Connection, name: str) -> None:
     """Make the queue on the target, with values and tokens, in one transaction."""
     with leaving.transaction(), arriving.transaction():
-        leaving.execute("select pgcombine_internal.hold_shard(%s)", (name,))
         statements = leaving.execute("select * from pgcombine_internal.copy_shard(%s)", (name,)).fetchall()
         for reading, writing in statements:
             if reading is None:
@@ -136,7 +135,7 @@ def _end(front: Connection, queue: str, shard: int, name: str, former: str, node
         arrived.execute("select pgcombine_internal.require_queue(%s)", (name,))
     with closing(_session(_address(front, former))) as left:
         left.execute("select pgcombine_internal.drop_shard(%s, true)", (name,))
-    front.execute("select pgcombine_internal.end_move(%s, %s)", (queue, shard))
+    front.execute("select pgcombine_internal.aim_shard(%s, %s, null)", (queue, shard))
 
 
 def _cancel(front: Connection, queue: str, shard: int, name: str, source: str, target: str | None) -> None:
@@ -157,7 +156,7 @@ def _cancel(front: Connection, queue: str, shard: int, name: str, source: str, t
     if target is not None:
         with closing(_session(_address(front, target))) as arriving:
             arriving.execute("select pgcombine_internal.drop_shard(%s, false)", (name,))
-    front.execute("select pgcombine_internal.end_move(%s, %s)", (queue, shard))
+    front.execute("select pgcombine_internal.aim_shard(%s, %s, null)", (queue, shard))
 
 
 def _address(front: Connection, node: str) -> str:

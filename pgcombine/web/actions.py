@@ -100,7 +100,8 @@ async def release(request: Request, *, drops: bool) -> Response:
             raise HTTPException(400, "The form names no key: it needs the number of a key as id, or all=yes.")
         with translated(queue=name):
             if known:
-                statement = query("web_drop_key" if drops else "web_retry_key")
+                function = "drop_quarantined" if drops else "retry_quarantined"
+                statement = query("web_release_key").replace("{function}", function)
                 row = connection.execute(statement.encode(), (name, int(number))).fetchone()
                 if row is None:
                     raise NotQuarantinedError("the key isn't quarantined any more: choose another one", queue=name)

@@ -2,15 +2,22 @@
 -- Returns the statements that copy the queue of a shard to another node, in order. If source is null, target is a
 -- statement for that node. Otherwise the rows of COPY source go to COPY target. The other node runs all targets in one
 -- transaction.
--- Errors: PC001 unknown queue.
+-- Keeps passes, rebucket and new definitions away from the queue until the caller's transaction ends.
+-- Errors: PC001 unknown queue; 40001 updates are pending; those of claim_buckets and require_movable.
 create or replace function pgcombine_internal.copy_shard(queue text)
 returns table (source text, target text)
-language plpgsql stable
+language plpgsql
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(copy_shard.queue);
-    _columns constant text := pgcombine_internal.column_list(_queue.queue);
+    _queue pgcombine.queue;
+    _columns text;
 begin
+    perform pgcombine_internal.claim_buckets(copy_shard.queue, 'move of a shard');
+    perform pgcombine_internal.require_movable(copy_shard.queue);
+    perform pgcombine_internal.require(pgcombine.backlog(copy_shard.queue) = 0, '40001',
+        format('updates of queue "%s" are pending again', copy_shard.queue), 'run the command again');
+    _queue := pgcombine_internal.require_queue(copy_shard.queue);
+    _columns := pgcombine_internal.column_list(_queue.queue);
     target := format('select pgcombine.create_queue(%L, %L::text[], %L::text[], delete_when => %L, buckets => %L,
         notify => %L, pass_limit => %L, buckets_per_partition => %L, max_backlog => %L, quarantine_after => %L,
         expire_when => %L, expire_silently => %L, expire_every => %L, token_retention => %L)', _queue.queue,

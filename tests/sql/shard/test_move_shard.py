@@ -196,7 +196,7 @@ def test_catalog_from_before_the_switch_loses_no_shard(
 
 def test_updates_that_came_back_stop_the_copy(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
     with connected(nodes[1]) as conn, pytest.raises(psycopg.errors.SerializationFailure, match="pending again"):
-        conn.execute("select pgcombine_internal.hold_shard('wc_01')")
+        conn.execute("select pgcombine_internal.copy_shard('wc_01')")
 
 
 def test_move_to_its_own_node_opens_a_fence(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
