@@ -90,10 +90,10 @@ def check(dsn: str) -> str:
 def check_connection(connection: Connection) -> str:
     """Do the same as :func:`check` on an open connection."""
     database = connection.info.dbname
-    if one(connection, "select to_regclass('pgcombine.repeatable')") == (None,):
+    if one(connection, "select to_regclass('pgcombine.schema_version')") == (None,):
         raise SchemaMissingError(f"database \"{database}\" has no pgcombine schema: run 'pgcombine db upgrade'")
     revision = _current(connection)
-    if (revision, *one(connection, "select max(digest) from pgcombine.repeatable")) != (head(), sqlfiles.digest()):
+    if (revision, *one(connection, "select max(digest) from pgcombine.schema_version")) != (head(), sqlfiles.digest()):
         what = "with other functions" if revision == head() else f"this program's is {head()}"
         raise SchemaMismatchError(
             f'the pgcombine schema of database "{database}" is of another version (revision {revision}, {what}): '

@@ -5,16 +5,11 @@
 
 create schema if not exists pgcombine_internal;
 comment on schema pgcombine_internal is 'Combine queues: the functions that pgcombine itself calls.';
-comment on table pgcombine.schema_version is 'The revision of the schema''s tables; Alembic writes it.';
-alter table pgcombine.schema_version add column baseline text not null default '{digest of this file}';
+comment on table pgcombine.schema_version is 'The revision of the schema''s tables, which Alembic writes.';
+alter table pgcombine.schema_version add column baseline text not null default '{digest of this file}',
+    add column digest text;
 
 -- the core ------------------------------------------------------------------------------------------------------------
-
-create table pgcombine.repeatable (
-    one    boolean primary key default true check (one),
-    digest text not null
-);
-comment on table pgcombine.repeatable is 'Digest of the SQL files that the last upgrade applied.';
 
 create table pgcombine.cluster_identity (
     place smallint primary key check (place in (1, 2)),
@@ -887,8 +882,7 @@ begin
         ('{queue_column}', '{type}', 'Type of the column.'),
         ('{queue_column}', '{collation}', 'Collation of the column; null: that of the type.'),
         ('{queue_column}', '{combiner}', 'Combiner of a value; null: a key.'),
-        ('{repeatable,handoff_server}', '{one}', 'True: there is one row.'),
-        ('{repeatable}', '{digest}', 'SHA-256 of the files.'),
+        ('{handoff_server}', '{one}', 'True: there is one row.'),
         ('{restoring}', '{tx}', 'Id of the transaction.'),
         ('{expiry}', '{page}', 'The next page to scan.'),
         ('{expiry}', '{due}', 'When the scan continues.'),
@@ -901,6 +895,7 @@ begin
         ('{sample}', '{at}', 'When the figures were found.'),
         ('{sample}', '{figures}', 'The figures, as JSON.'),
         ('{schema_version}', '{baseline}', 'SHA-256 of the first revision''s file.'),
+        ('{schema_version}', '{digest}', 'SHA-256 of the SQL files that the last upgrade applied.'),
         ('{schema_version}', '{version_num}', 'The revision.'),
         ('{spark_alive,spark_load}', '{load}', 'Identity of the load.'),
         ('{spark_limit}', '{role}', 'Name of the role; empty: all others.'),

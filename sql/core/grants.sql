@@ -88,7 +88,7 @@ drop policy if exists counted on pgcombine.quarantined_key;
 create policy counted on pgcombine.quarantined_key for update
     using (pgcombine_internal.has_right(queue, 'work') or pgcombine_internal.has_right(queue, 'operate'));
 grant select on pgcombine.worker to public;
-grant select on pgcombine.schema_version, pgcombine.repeatable to public;
+grant select on pgcombine.schema_version to public;
 -- Roles insert tokens, but can't read them. Components add policies for the tokens of single roles. This policy repeats
 -- has_right's condition for enqueue, since a call of has_right would make each enqueue_once slower.
 grant insert (queue, role, token) on pgcombine.token to public;

@@ -3,7 +3,6 @@
 do $$
 begin
     perform pgcombine.post_restore();
-    insert into pgcombine.repeatable (digest) values ('{digest}')
-    on conflict (one) do update set digest = excluded.digest;
+    update pgcombine.schema_version set digest = '{digest}';
 end
 $$

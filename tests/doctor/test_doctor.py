@@ -210,7 +210,7 @@ def test_doctor_reports_a_missing_schema(empty_dsn: str) -> None:
 
 def test_doctor_reports_a_schema_of_another_version(conn: psycopg.Connection, dsn: str) -> None:
     found(database.schema, "ok", dsn, "revision")
-    conn.execute("update pgcombine.repeatable set digest = 'other'")
+    conn.execute("update pgcombine.schema_version set digest = 'other'")
     assert "db upgrade" in found(database.schema, "error", dsn, "another version").advice
 
 

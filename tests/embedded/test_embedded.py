@@ -609,7 +609,7 @@ def test_command_reports_the_server_it_starts(tmp_path: Path, filled: Filled) ->
 def test_command_reconnects_after_its_first_session_ends(home: Path, filled: Filled) -> None:
     filled(home)
     with psycopg.connect(ensure(home), autocommit=True) as conn, psycopg.connect(ensure(home)) as blocker:
-        blocker.execute("lock table pgcombine.repeatable in access exclusive mode")
+        blocker.execute("lock table pgcombine.schema_version in access exclusive mode")
         with start_cli("queue", "ls", env={"PGCOMBINE_DSN": None}) as command:
             ended = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'"
             eventually(lambda: conn.execute(ended).rowcount > 0, what="the command reads the schema's version")

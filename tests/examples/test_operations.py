@@ -55,7 +55,7 @@ def test_page_upgrades_the_schema(conn: psycopg.Connection, dsn: str, tmp_path: 
     make_queue(conn)
     add(conn, {"a": 1})
     # the schema has a single revision, so only another digest makes an upgrade necessary
-    conn.execute("update pgcombine.repeatable set digest = 'older'")
+    conn.execute("update pgcombine.schema_version set digest = 'older'")
     run("upgrade.md", tmp_path, dsn)
     assert schema.check(dsn) == schema.head()
     assert current(conn) == {"a": 1}

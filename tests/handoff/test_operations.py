@@ -94,7 +94,7 @@ def test_commands_refuse_an_unregistered_server(hinted: Clusters) -> None:
 
 
 def test_replayer_refuses_a_schema_of_another_version(hinted: Clusters) -> None:
-    hinted["a"].execute("update pgcombine.repeatable set digest = 'another'")
+    hinted["a"].execute("update pgcombine.schema_version set digest = 'another'")
     # the daemon ends with status 3, on which supervisors restart it
     for words, status in ((("replicas", "run"), 3), (("replicas", "run", "--once"), 1)):
         assert "run 'pgcombine db upgrade'" in call(hinted, *words, status=status)

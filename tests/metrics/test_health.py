@@ -21,7 +21,7 @@ def test_another_schema_is_not_ready(conn: psycopg.Connection, dsn: str) -> None
     heartbeat = Heartbeat()
     with heartbeat.loop(), heartbeat.connected(), served(dsn, heartbeat) as port:
         assert get(port, "/readyz") == (200, "ok\n")
-        conn.execute("update pgcombine.repeatable set digest = 'another'")
+        conn.execute("update pgcombine.schema_version set digest = 'another'")
         status, text = get(port, "/readyz")
         assert status == 503
         assert "pgcombine db upgrade" in text

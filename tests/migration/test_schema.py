@@ -71,7 +71,7 @@ def test_upgrade_regenerates_objects_of_queues(dsn: str) -> None:
         conn.execute("drop view pgcombine.wc_current, pgcombine.wc_pending cascade")
         conn.execute("drop trigger pgcombine_wake on pgcombine.wc_updates")
         conn.execute("drop function pgcombine.combine cascade")
-        conn.execute("update pgcombine.repeatable set digest = 'older'")
+        conn.execute("update pgcombine.schema_version set digest = 'older'")
     schema.upgrade(dsn)
     assert dump(dsn) == before
     holds(dsn)
@@ -159,7 +159,7 @@ def test_missing_schema_is_reported(empty_dsn: str) -> None:
 
 def test_other_functions_of_the_same_revision_are_refused(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute("update pgcombine.repeatable set digest = 'another'")
+        conn.execute("update pgcombine.schema_version set digest = 'another'")
     with pytest.raises(SchemaMismatchError, match=r"is of another version .* run 'pgcombine db upgrade'"):
         schema.check(dsn)
     schema.upgrade(dsn)

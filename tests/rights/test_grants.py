@@ -194,7 +194,7 @@ def test_rights_survive_an_upgrade_and_a_rebucket(queues: psycopg.Connection, gr
     """The rights also apply to an export that is created later."""
     connections = {right: granted(right, *subjects) for right, subjects in RIGHTS.items()}
     before = {right: privileges(queues, connection.info.user) for right, connection in connections.items()}
-    queues.execute("update pgcombine.repeatable set digest = 'older'")
+    queues.execute("update pgcombine.schema_version set digest = 'older'")
     schema.upgrade(dsn)
     assert before == {right: privileges(queues, c.info.user) for right, c in connections.items()}
     queues.execute("select pgcombine.rebucket('wc', 8)")

@@ -205,7 +205,7 @@ def test_source_of_another_role_stops_neither_an_upgrade_nor_a_drop(
             other.execute("create schema attacker; create table attacker.t (word text)")
             own.execute("select pgcombine.create_rollup('spent', 'attacker.t', array['word'], array['count(*) as n'])")
             admin.execute(sql.SQL("revoke {} from {}").format(*map(sql.Identifier, (role, owner))))
-            own.execute("update pgcombine.repeatable set digest = 'older'")
+            own.execute("update pgcombine.schema_version set digest = 'older'")
             warnings: list[str] = []
             schema.upgrade(as_role(empty_dsn, owner), warn=warnings.append)
             assert len(warnings) == 1

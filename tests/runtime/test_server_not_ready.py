@@ -135,7 +135,7 @@ def test_replayer_waits_for_its_server(recovering: Recovering) -> None:
         assert recovering.server.start() == recovering.dsn
         assert "handoff.disconnected" in process.stdout.readline()
         with psycopg.connect(recovering.dsn, autocommit=True) as conn:
-            conn.execute("update pgcombine.repeatable set digest = 'another'")
+            conn.execute("update pgcombine.schema_version set digest = 'another'")
         told = process.communicate(timeout=60)[0].splitlines()
     assert "run 'pgcombine db upgrade'" in told[-1]
     assert [line for line in told if "handoff.disconnected" in line] == []

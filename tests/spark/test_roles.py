@@ -163,7 +163,7 @@ def test_roles_with_one_right_run_a_queue(cast: Cast, spark: Any, tmp_path: Path
 
     # the owner upgrades and changes the number of buckets, and all roles still work
     with cast.connect("owner") as owner:
-        owner.execute("update pgcombine.repeatable set digest = 'older'")
+        owner.execute("update pgcombine.schema_version set digest = 'older'")
     assert schema.upgrade(cast.dsn("owner")) == schema.head()
     with cast.connect("owner") as owner:
         owner.execute("select pgcombine.rebucket('wc', 2)")

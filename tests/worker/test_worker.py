@@ -440,7 +440,7 @@ def test_a_worker_ends_when_another_version_upgrades_the_schema(conn: psycopg.Co
     with in_background(run):
         add(conn, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1}, what="the worker combines")
-        conn.execute("update pgcombine.repeatable set digest = 'another'")
+        conn.execute("update pgcombine.schema_version set digest = 'another'")
         one(
             conn,
             "select count(pg_terminate_backend(pid)) from pg_stat_activity"

@@ -56,7 +56,7 @@ begin
     from (values
         (_name ~ '^[a-z_][a-z0-9_]{0,39}$', 'invalid queue name ' || coalesce(quote_literal(_name), 'null'),
          'a to z, 0 to 9 and _, not a digit first, at most 40 characters'),
-        (_name not like 'pg\_%' and _name not in ('queue', 'bucket', 'combiner', 'repeatable', 'schema'),
+        (_name not like 'pg\_%' and _name not in ('queue', 'bucket', 'combiner', 'schema'),
          format('queue name "%s" is reserved', _name), 'choose another name'),
         (pass_limit >= 1, 'invalid pass limit: ' || coalesce(pass_limit::text, 'null'),
          'give at least 1; thousands are sensible'),

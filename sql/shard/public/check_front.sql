@@ -9,7 +9,7 @@ language plpgsql
 as $$
 declare
     _front constant pgcombine.front := pgcombine_internal.require_front(check_front.queue);
-    _digest constant text := (select r.digest from pgcombine.repeatable r);
+    _digest constant text := (select v.digest from pgcombine.schema_version v);
     _found integer[];
     _row record;
     _detail text;

@@ -19,5 +19,5 @@ select q.queue,
                     and a.attrelid = to_regclass(format('pgcombine.%I', q.queue || '_values'))
                join pg_collation l on l.oid = a.attcollation
                where (c.queue, c.role) = (q.queue, 'key') and not l.collisdeterministic)) as rules,
-       q.partitions, r.digest, pgcombine_internal.locale() as locale, pgcombine_internal.fenced(q.queue) as fenced
-from pgcombine.queue q cross join pgcombine.repeatable r;
+       q.partitions, v.digest, pgcombine_internal.locale() as locale, pgcombine_internal.fenced(q.queue) as fenced
+from pgcombine.queue q cross join pgcombine.schema_version v;

@@ -291,7 +291,7 @@ def test_check_front_tells_what_is_wrong(front: psycopg.Connection, nodes: list[
     make_shards(nodes[1], [0])
     with connected(nodes[1]) as conn:
         conn.execute("update pgcombine.queue set delete_when = 'n < 0' where queue = 'wc_03'")
-        conn.execute("update pgcombine.repeatable set digest = 'older'")
+        conn.execute("update pgcombine.schema_version set digest = 'older'")
     front.execute("alter server n0 options (set dbname 'nothing')")
     (down, *others) = front.execute(check).fetchall()
     assert down[0] == "n0"
@@ -337,7 +337,7 @@ def test_right_on_a_node_decides_what_a_role_can_do(front: psycopg.Connection, n
 
 
 def test_upgrade_keeps_a_front(front: psycopg.Connection, dsn: str) -> None:
-    front.execute("update pgcombine.repeatable set digest = 'older'")
+    front.execute("update pgcombine.schema_version set digest = 'older'")
     front.execute("drop function pgcombine_internal.wc_shard_number(text)")
     schema.upgrade(dsn)
     assert one(front, "select pgcombine.wc_enqueue(array['a'])") == 1
