@@ -71,7 +71,7 @@ def own(version: int, **settings: str) -> Iterator[str]:
         postmaster = Postmaster(cluster)
         postmaster.start(chosen, {**OWN, **settings})
         try:
-            yield f"postgresql://{SUPERUSER}:{cluster.password()}@{HOST}:{cluster.port()}/{DATABASE}"
+            yield f"postgresql://{SUPERUSER}:{cluster.password('password')}@{HOST}:{cluster.port()}/{DATABASE}"
         finally:
             postmaster.stop(signal.SIGINT)
 
