@@ -27,8 +27,18 @@ class Gauge(Metric):
     column: str
 
 
-def _gauge(name: str, labels: tuple[str, ...], query: str, column: str, meaning: str) -> Gauge:
-    return Gauge(f"pgcombine_{name}", "gauge", labels, meaning, f"metrics_{query}", column)
+_LABELS: dict[str, tuple[str, ...]] = {  # by query
+    "queue": ("queue",),
+    "export": ("export", "queue"),
+    "destination": ("kind", "destination"),
+    "hint": ("destination",),
+    "snapshot": (),
+    "segment": ("queue",),
+}
+
+
+def _gauge(name: str, query: str, column: str, meaning: str) -> Gauge:
+    return Gauge(f"pgcombine_{name}", "gauge", _LABELS[query], meaning, f"metrics_{query}", column)
 
 
 BUILD_INFO = Metric("pgcombine_build_info", "gauge", ("version",), "Always 1. The label is the program's version.")
@@ -57,61 +67,42 @@ FIGURES_READ = Metric(
     "1: the database has answered this query. 0: the server refused or cancelled the query; its figures are missing.",
 )
 OF_THE_DATABASE = (
-    _gauge("queue_pending_updates", ("queue",), "queue", "pending", "About how many updates no pass has combined yet."),
+    _gauge("queue_pending_updates", "queue", "pending", "About how many updates no pass has combined yet."),
     _gauge(
         "queue_lag_seconds",
-        ("queue",),
         "queue",
         "lag_seconds",
         "Age of the oldest pending update, also in a paused queue; 0 if none is pending.",
     ),
-    _gauge("queue_quarantined_keys", ("queue",), "queue", "quarantined_keys", "Quarantined keys."),
-    _gauge(
-        "export_pending_entries",
-        ("export", "queue"),
-        "export",
-        "pending",
-        "About how many entries wait to be delivered.",
-    ),
+    _gauge("queue_quarantined_keys", "queue", "quarantined_keys", "Quarantined keys."),
+    _gauge("export_pending_entries", "export", "pending", "About how many entries wait to be delivered."),
     _gauge(
         "export_lag_seconds",
-        ("export", "queue"),
         "export",
         "lag_seconds",
         "Age of the oldest waiting entry, also in a paused export; 0 if none waits.",
     ),
     _gauge(
         "destination_up",
-        ("kind", "destination"),
-        *(
-            "destination",
-            "up",
-            "1: an export or a server takes deliveries, or a front's node answers. 0: suspect, down or paused.",
-        ),
+        "destination",
+        "up",
+        "1: an export or a server takes deliveries, or a front's node answers. 0: suspect, down or paused.",
     ),
-    _gauge("hints", ("destination",), "hint", "writes", "About how many writes wait here for another server."),
-    _gauge(
-        "hint_age_seconds",
-        ("destination",),
-        "hint",
-        "oldest_seconds",
-        "Age of the oldest write that waits here for another server.",
-    ),
+    _gauge("hints", "hint", "writes", "About how many writes wait here for another server."),
+    _gauge("hint_age_seconds", "hint", "oldest_seconds", "Age of the oldest write that waits here for another server."),
     _gauge(
         "oldest_snapshot_seconds",
-        (),
-        *("snapshot", "seconds", "Age of the oldest snapshot, or transaction that has written; 0: there is none."),
+        "snapshot",
+        "seconds",
+        "Age of the oldest snapshot, or transaction that has written; 0: there is none.",
     ),
     _gauge(
         "segments_waiting",
-        ("queue",),
         "segment",
         "waiting",
         "Segments of the log that wait to be reclaimed. In a quiet queue some may always wait.",
     ),
     _gauge(
-        "segments_waiting_bytes",
-        ("queue",),
-        *("segment", "waiting_bytes", "Size of the log's segments that wait to be reclaimed."),
+        "segments_waiting_bytes", "segment", "waiting_bytes", "Size of the log's segments that wait to be reclaimed."
     ),
 )

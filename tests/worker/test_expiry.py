@@ -28,6 +28,12 @@ def filled(conn: psycopg.Connection, keys: int = 100, **options: object) -> None
     write_values(conn, "insert into pgcombine.wc_values select g::text, g %% 2 from generate_series(1, %s) g", (keys,))
 
 
+def observed(conn: psycopg.Connection) -> None:
+    """Add an observer that keeps the words of all changes in the table ``history``."""
+    conn.execute("create table history (word text)")
+    conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
+
+
 def expire(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
 
@@ -103,8 +109,7 @@ def test_failing_observer_delays_only_expiry(dsn: str, conn: psycopg.Connection)
 
 def test_lock_timeout_records_no_failure(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
-    conn.execute("create table history (word text)")
-    conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
+    observed(conn)
     expire(conn)
     with open_connection(dsn, lock_timeout=0.05) as connection, conn.transaction():
         conn.execute("lock table history in exclusive mode")
@@ -143,8 +148,7 @@ def test_python_observers_see_expired_keys(dsn: str, conn: psycopg.Connection) -
 
 def test_killed_worker_removes_nothing(dsn: str, conn: psycopg.Connection) -> None:
     filled(conn, buckets=1)
-    conn.execute("create table history (word text)")
-    conn.execute("select pgcombine.add_observer('wc', 'history', 'insert into history select word from changes')")
+    observed(conn)
     with psycopg.connect(dsn, autocommit=True) as other, other.transaction():
         other.execute("lock table history in exclusive mode")
         expire(conn)
@@ -192,16 +196,6 @@ def test_pass_with_a_snapshot_before_expiry_fails_to_serialize(dsn: str, conn: p
     combine_all(conn)
     assert (values(conn)["2"], values(conn)["new"]) == (5, 1)
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
-
-
-def test_pass_applies_pending_updates_before_it_removes_keys(dsn: str, conn: psycopg.Connection) -> None:
-    filled(conn, buckets=1)
-    expire(conn)
-    add(conn, {"2": 5, "4": 0})
-    with open_connection(dsn) as connection:
-        assert expiry_pass(connection) == (48, False)
-    assert values(conn)["2"] == 5
-    assert "4" not in values(conn)
 
 
 def test_export_has_an_entry_for_an_expired_key(dsn: str, conn: psycopg.Connection) -> None:

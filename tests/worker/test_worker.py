@@ -36,6 +36,8 @@ from pgcombine.worker.drain import drain
 from pgcombine.worker.worker import Worker
 
 Process = subprocess.Popen[str]
+OF_WORKERS = "from pg_stat_activity where application_name like 'pgcombine worker%' and datname = current_database()"
+WAITING = f"select pid {OF_WORKERS} and wait_event_type = 'Lock'"
 
 
 @contextmanager
@@ -119,11 +121,7 @@ def test_enqueue_notifies_only_a_worker_with_the_idle_lock(conn: psycopg.Connect
             blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
             enqueue(writer, [{"word": words[2], "n": 1}, {"word": words[0], "n": 1}])
             assert sorted(heard(listener, writer)) == [buckets[0], buckets[2]], "enqueue must notify its buckets"
-            waiting = (
-                "select pid from pg_stat_activity where application_name like 'pgcombine worker%'"
-                " and datname = current_database() and wait_event_type = 'Lock'"
-            )
-            eventually(lambda: conn.execute(waiting).fetchone(), what="the pass waits for the lock")
+            eventually(lambda: conn.execute(WAITING).fetchone(), what="the pass waits for the lock")
             enqueue(writer, {"word": words[1], "n": 1})
             add(writer, {words[1]: 1})
             add(writer, {"x": 1}, "other")
@@ -206,10 +204,7 @@ def test_worker_polls_often_while_a_transaction_with_updates_is_open(conn: psyco
     """
     make_queue(conn)
     with psycopg.connect(dsn) as writer, psycopg.connect(dsn) as blocker, workers(dsn, "wc", poll=3600) as worker:
-        last_poll = (
-            "select max(query_start) from pg_stat_activity"
-            " where application_name like 'pgcombine worker%' and datname = current_database()"
-        )
+        last_poll = f"select max(query_start) {OF_WORKERS}"
         for n in range(1, 10, 2):
             eventually(lambda: worker_listens(conn), what="the worker listens")
             blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
@@ -234,11 +229,7 @@ def test_sigterm_in_a_pass_ends_the_pass_first(conn: psycopg.Connection, dsn: st
     with psycopg.connect(dsn) as blocker, start_cli("worker", "wc", "--dsn", dsn) as process:
         blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
         add(conn, {"a": 1})
-        pid = (
-            "select pid from pg_stat_activity where application_name like 'pgcombine worker%'"
-            " and datname = current_database() and wait_event_type = 'Lock'"
-        )
-        eventually(lambda: conn.execute(pid).fetchone(), what="the pass is in progress")
+        eventually(lambda: conn.execute(WAITING).fetchone(), what="the pass is in progress")
         process.send_signal(signal.SIGTERM)
         blocker.commit()
         status, out = ended(process)
@@ -441,8 +432,4 @@ def test_a_worker_ends_when_another_version_upgrades_the_schema(conn: psycopg.Co
         add(conn, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1}, what="the worker combines")
         conn.execute("update pgcombine.schema_version set digest = 'another'")
-        one(
-            conn,
-            "select count(pg_terminate_backend(pid)) from pg_stat_activity"
-            " where application_name like 'pgcombine worker%' and datname = current_database()",
-        )
+        one(conn, f"select count(pg_terminate_backend(pid)) {OF_WORKERS}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,14 +11,11 @@ import psycopg
 import pytest
 from psycopg import sql
 from support import eventually, run_cli
-from support.queues import add, combine_all, make_queue, one, values
+from support.queues import add, combine_all, make_queue
 from support.sessions import worker_listens, workers
 
 from pgcombine.queue import status
-from pgcombine.worker.drain import drain
 from pgcombine.worker.worker import Worker
-
-HUGE = 2**63 - 1
 
 
 def seen(conn: psycopg.Connection) -> list[dict[str, Any]]:
@@ -128,18 +124,6 @@ def test_status_warns_of_updates_that_wait_too_long(conn: psycopg.Connection, ds
     combine_all(conn, "other")
     eventually(lambda: run("--max-lag", 0)[0] == 0, what="the lag is measured again")
     assert run("--max-lag", -1)[0] == 2
-
-
-def test_quarantined_updates_do_not_count_as_waiting(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1, quarantine_after=1)
-    add(conn, [("bad", HUGE), ("bad", HUGE), ("good", 1)])
-    quarantined_since = time.monotonic()
-    drain(dsn, "wc")
-    assert values(conn) == {"good": 1}
-    assert one(conn, "select updates from pgcombine.quarantine") == 2
-    eventually(lambda: time.monotonic() > quarantined_since + 0.2)
-    done = run_cli("status", "--max-lag", 0.1, "--dsn", dsn)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_one_session_of_an_idle_worker_polls(conn: psycopg.Connection, dsn: str) -> None:
