@@ -53,6 +53,8 @@ SPARK = "tests/spark/"
 LONGEST = ("spark", "chaos", "model", "programs", "deploy", "doctor", "handoff", "examples", "embedded")
 # Spark's Java processes end soon, so the optimizing compiler wouldn't pay.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# How long a test of the fast tier takes, on average, when two idle cores run them all.
+SECONDS_EACH = 0.12
 # The key in the checkout's pytest cache under which the list of passed tests is stored.
 PASSED = "pgcombine/passed"
 
@@ -100,6 +102,25 @@ def pytest_xdist_auto_num_workers() -> int | None:
     The variable PYTEST_XDIST_AUTO_NUM_WORKERS overrides this number.
     """
     return None if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    if node.gateway.id == "gw0":  # all processes collect the same tests
+        node.config.get_terminal_writer().line("\n" + announced(node.config, ids))
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> str:
+    return announced(config, [item.nodeid for item in items])
+
+
+def announced(config: pytest.Config, ids: list[str]) -> str:
+    """How many tests run, on which servers, and how long they take if they are of the fast tier alone."""
+    versions = [name.rpartition("-")[2] for name in names() if any(name in one for one in ids)]
+    minutes = round(len(ids) * SECONDS_EACH / 60)
+    line = f"{len(ids):,} tests" + (f" on PostgreSQL {' and '.join(versions)}" if versions else "")
+    known = config.option.markexpr == "not slow" and minutes > 0
+    return line + (f", about {minutes} minutes on two idle cores" if known else "")
 
 
 def folder_of(item: pytest.Item) -> str:

@@ -12,6 +12,9 @@ python=${PGCOMBINE_TEST_PYTHON_IMAGE:-python:3.12-slim}
 made=pgcombine-test:$(sha256sum "${BASH_SOURCE[0]}" | cut -c 1-12) # made by this very script, or made anew
 packages=postgresql-15,postgresql-15-hll,postgresql-15-tdigest,python3-pip
 
+exec 9>"${TMPDIR:-/tmp}/pgcombine-images-$UID.lock"
+flock 9 # test processes that need the image at the same time wait for the first one's
+
 say() { echo "images: $*" >&2; }
 
 answer() {
