@@ -118,10 +118,7 @@ class Delivery:
             return one(self._control, "select pgcombine_internal.claim_export(%s)", self._export) != (None,)
 
     def _own(self) -> bool:
-        """Pass the owner to an exporter that needs it.
-
-        Returns whether a sweep by this exporter is still to be done.
-        """
+        """Pass the owner to an exporter that needs it. Returns whether a sweep by this exporter is still to be done."""
         if not isinstance(self._exporter, OwnedExporter):
             return False
         row = self._claims.execute(sqlfiles.query("export_owner"), (self._export,)).fetchone()

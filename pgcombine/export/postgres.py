@@ -211,10 +211,7 @@ class PostgresExporter:
                 connection.execute(_text(self._statements.drop_stage))
 
     def _prepare(self, connection: DeadlineConnection, seconds: float, *, local: bool) -> None:
-        """Change settings, and create the staging table.
-
-        The changed settings last until the end of the transaction if ``local``, else until the end of the session.
-        """
+        """Change settings, of the transaction if ``local``, else of the session, and create the staging table."""
         settings = {**_TEXT, "client_min_messages": "warning", "statement_timeout": f"{round(seconds * 1000)}ms"}
         for name, value in settings.items():
             connection.execute("select set_config($1, $2, $3)", (name, value, local))

@@ -250,10 +250,7 @@ class Feed:
         ), become
 
     def _listen(self) -> Steps[_Idle]:
-        """Listen, and try to take the feed's idle lock: while a session holds it, passes notify.
-
-        Afterwards the caller reads once more.
-        """
+        """Listen, and try to take the idle lock, with which passes notify. Afterwards the caller reads once more."""
         yield Statement(sql.SQL("listen {}").format(sql.Identifier(f"pgcombine.feed {self.name}")))
         ((relation, state),) = yield Statement(query("feed_listen"), (self.name,))
         return _Idle(int(relation), str(state))

@@ -103,11 +103,7 @@ class Pages:
         return page
 
     def _deliver_one(self) -> Hint | None:
-        """Deliver the next hint without the updates that don't fit; quarantine these, or the whole hint if it is
-        refused.
-
-        Returns the hint, or None if there is none.
-        """
+        """Deliver and return the next hint, if any. Quarantine its updates that don't fit, or all of a refused hint."""
         with self.coordinator.transaction():
             page = self._take(1)
             if not page:
@@ -151,10 +147,7 @@ class Pages:
         return statuses
 
     def _quarantine(self, hint: Hint, unfit: list[tuple[int, str | None, str]]) -> None:
-        """Quarantine updates of a hint at the coordinator.
-
-        ``unfit`` has the number, the SQLSTATE and the error of each update. The number 0 means the whole hint.
-        """
+        """Quarantine updates of a hint, given as number (0: the whole hint), SQLSTATE and error, at the coordinator."""
         name = self.peer.name
         self.coordinator.execute(
             "select pgcombine_internal.handoff_quarantine_updates(%s, %s, %s, %s, %s)",

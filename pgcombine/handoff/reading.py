@@ -62,10 +62,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Status:
-    """One server's answers from ``handoff_status`` and ``handoff_holders``.
-
-    ``holders`` has the servers that hold each key, or is empty if each server holds all keys.
-    """
+    """One server's answers from ``handoff_status`` and ``handoff_holders`` (no holders: each server holds all keys)."""
 
     id: UUID
     ids: dict[str, str]
@@ -256,10 +253,7 @@ def _values(
 def _ask_all(
     servers: Mapping[str, Server], ask: Callable[[Peer], T], deadline: float, failures: dict[str, str]
 ) -> dict[str, T]:
-    """Return the answers that came in time, by server. ``failures`` gets the reasons why others didn't answer.
-
-    Raises InvalidUpdateError, and errors that are neither psycopg's nor pgcombine's.
-    """
+    """Return the answers that came in time, by server. ``failures`` gets the reasons why others didn't answer."""
 
     def answer_of(server: Server) -> T:
         while True:

@@ -123,10 +123,7 @@ class Plan:
         return coordinators, unreached
 
     def _placements(self) -> dict[str, tuple[Any, ...]]:
-        """Return for each queue the columns ``servers, replicas, placed, former`` of its row in ``handoff_queue``.
-
-        The row is from a coordinator that knows the queue's servers, if there is one.
-        """
+        """Return each queue's ``servers, replicas, placed, former``, if possible from one that knows its servers."""
         placed: dict[str, tuple[Any, ...]] = {}
         for _, coordinator in self.others():
             for queue, servers, *rest in coordinator.execute(query("handoff_placed").encode()):
@@ -135,10 +132,7 @@ class Plan:
         return placed
 
     def _planned(self, wanted: list[str]) -> list[Copy]:
-        """Return the slots of each queue to copy from each source.
-
-        Raises ReplicaError if a slot that the rebuilt server holds is on none of the sources, or if it holds none.
-        """
+        """Return the slots of each queue to copy from each source. Raises ReplicaError for a slot without a source."""
         plan = []
         for queue, (_, replicas, placed, _) in sorted(self.placed.items()):
             rows = self.target.execute(

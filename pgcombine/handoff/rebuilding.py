@@ -128,10 +128,7 @@ class _Rebuild:
         return done
 
     def _announce(self) -> None:
-        """Let each coordinator mark the server as in need of repair, with the id of this rebuild.
-
-        Then wait until the writes in progress at each coordinator have ended.
-        """
+        """Let each coordinator mark the server, with the id of this rebuild, and wait for its writes in progress."""
         where = address(self._plan.dsns[self._plan.name])
         for coordinator, connection in self._plan.others():
             with translated():
@@ -183,10 +180,7 @@ class _Rebuild:
                 self._done.updates += updates
 
     def _inform(self) -> None:
-        """Register at the target the other servers that it lacks. A writer that names few servers may have come first.
-
-        Store there which servers hold each queue, if that is missing.
-        """
+        """Tell the target the other servers, and which of them hold each queue, as far as it doesn't know that."""
         known: dict[str, str] = {}  # from several coordinators, since a coordinator doesn't have its own address
         for _, coordinator in self._plan.others():
             known |= addresses(coordinator)[1]

@@ -142,10 +142,7 @@ class _Repair:
                         lacking[token] = reason
 
     def _refused(self, peer: Peer) -> dict[UUID, str]:
-        """Return the writes of which a server lacks updates because it refused them, with the reasons.
-
-        First try again to append those refused updates that no coordinator has in its quarantine or its hints.
-        """
+        """Append refused updates that no coordinator still has. Return writes that lack others, with the reasons."""
         refused: dict[UUID, str] = {}
         coordinators: set[tuple[UUID, int]] = set()
         for coordinator in self._peers.values():

@@ -144,10 +144,7 @@ class Replayer(Background):
         return self.totals
 
     def _serve(self, loops: dict[str, threading.Thread], stop: threading.Event) -> None:
-        """Start a loop for each server that is due, until ``stop`` is set or the coordinator's connection is lost.
-
-        Also start the loop for retained payloads, and clean up, from time to time.
-        """
+        """Start a loop for each server that is due, and upkeep, until ``stop`` is set or the coordinator is lost."""
         clean_up_at, drop_at = time.monotonic() + _CLEAN_UP_SECONDS, 0.0
         with (
             closing(retry(self._checked_coordinator, stop, unlimited=unreachable)) as coordinator,

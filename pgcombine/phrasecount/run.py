@@ -145,11 +145,7 @@ class Run:
             self.figures.delivered = self.search.deliver(self.report)
 
     def _work(self, lock: Connection, work: Connection) -> None:
-        """Run the steps up to the commit, and the commit.
-
-        ``lock`` is the connection whose transaction holds the run's lock, and makes the run's changes. ``work`` is a
-        connection in autocommit for the work tables.
-        """
+        """Run the steps up to the commit in the transaction of ``lock``; ``work`` is for the work tables."""
         state.ensure_queue(work)
         state.clean(work)
         paths = self._find(work)

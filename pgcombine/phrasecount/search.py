@@ -120,10 +120,7 @@ class Search:
         return make_conninfo("", **given)
 
     def _export(self, connection: Connection) -> tuple[str | None, str]:
-        """Return the export's destination and the destination's state; without an export, None and an empty string.
-
-        Raises QueueError if the export isn't phrasecount's.
-        """
+        """Return the export's destination and its state, or None and "". Raises QueueError for another's export."""
         found = connection.execute(query("search_export")).fetchone()
         if found is None:
             return None, ""

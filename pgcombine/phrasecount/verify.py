@@ -59,10 +59,7 @@ def verify(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) 
 
 
 def _lines(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) -> tuple[DataFrame, int]:
-    """Return the phrases of all documents, each document once, and the number of documents.
-
-    A row of the frame has a document number and phrases, one phrase on each line.
-    """
+    """Return a frame of document numbers and lines of phrases, each document once, and the number of documents."""
     from pgcombine.phrasecount.counting import frame_of, slices
 
     schema = "document int, phrases string"

@@ -120,24 +120,18 @@ def _fits(given: Any, column: Column) -> bool:
 def _element_fits(given: Any, base: str) -> bool:
     from pyspark.sql import types as t
 
-    integer = isinstance(given, t.IntegralType) or (isinstance(given, t.DecimalType) and given.scale == 0)
     if base in _INTEGERS:
-        return integer
-    if base == "money":
-        return integer or isinstance(given, t.DecimalType)
-    if base in {"numeric", "real", "double precision"}:
-        return isinstance(given, t.NumericType)
-    if base == "boolean":
-        return isinstance(given, t.BooleanType)
-    if base == "date":
-        return isinstance(given, t.DateType)
-    if base == "timestamp without time zone":
-        return isinstance(given, (t.TimestampNTZType, t.DateType))
-    if base == "timestamp with time zone":
-        return isinstance(given, t.TimestampType)
-    if base == "bytea":
-        return isinstance(given, t.BinaryType)
-    return isinstance(given, (t.StringType, t.CharType, t.VarcharType))
+        return isinstance(given, t.IntegralType) or (isinstance(given, t.DecimalType) and given.scale == 0)
+    taken: dict[str, type | tuple[type, ...]] = {
+        "money": (t.IntegralType, t.DecimalType),
+        **dict.fromkeys(("numeric", "real", "double precision"), t.NumericType),
+        "boolean": t.BooleanType,
+        "date": t.DateType,
+        "timestamp without time zone": (t.TimestampNTZType, t.DateType),
+        "timestamp with time zone": t.TimestampType,
+        "bytea": t.BinaryType,
+    }
+    return isinstance(given, taken.get(base, (t.StringType, t.CharType, t.VarcharType)))
 
 
 def _scale(given: Any) -> float:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 from psycopg import sql
 
 from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidUpdateError, translated
 from pgcombine.spark.columns import JULIAN, not_utf8
+from pgcombine.spark.loads import refused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,20 +37,16 @@ def copy_batches(
         return 0
     names = sql.SQL(", ").join(map(sql.Identifier, first.schema.names))
     statement = sql.SQL("copy {} ({}) from stdin (format csv)").format(table, names)
-    with translated(queue=queue), connection.cursor() as cursor:
-        try:
-            with cursor.copy(statement) as stream:
-                for batch in chain([first], batches):
-                    refuse_unfit(batch, queue, keys)
-                    stream.write(csv_of(batch))
-                    count += batch.num_rows
-        except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
-            where = error.diag.context or error.diag.message_detail
-            raise InvalidUpdateError(
-                f'a row doesn\'t fit queue "{queue}": {error.diag.message_primary or error} ({where})',
-                queue=queue,
-                sqlstate=error.sqlstate,
-            ) from error
+    with (
+        translated(queue=queue),
+        connection.cursor() as cursor,
+        refused(queue, context=True),
+        cursor.copy(statement) as stream,
+    ):
+        for batch in chain([first], batches):
+            refuse_unfit(batch, queue, keys)
+            stream.write(csv_of(batch))
+            count += batch.num_rows
     return count
 
 

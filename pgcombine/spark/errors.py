@@ -59,10 +59,7 @@ def brief() -> Iterator[None]:
 
 
 def _refused(error: BaseException) -> str | None:
-    """Return PostgreSQL's message if Spark's JDBC writer wrote a value that the queue's column can't hold, else None.
-
-    Over Spark Connect the cause isn't known, and this returns None.
-    """
+    """Return PostgreSQL's message if it refused a value of Spark's JDBC writer; else, and over Spark Connect, None."""
     cause, batch = getattr(error, "java_exception", None), False
     while cause is not None:
         name = cause.getClass().getName()

@@ -74,7 +74,8 @@ class _Changes(RowsReader):
         with translated():
             return one(self._connection, call, *arguments)[0]
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 
@@ -83,10 +84,7 @@ class _Changes(RowsReader):
         return present
 
     def _portion(self, after: Offset, most: int | None = None) -> Offset:
-        """Return the offset at which the next portion of changes after an offset ends.
-
-        A portion has at most ``most`` changes (None: no maximum).
-        """
+        """Return the offset at which the next portion, of at most ``most`` changes (None: no maximum), ends."""
         upto: Offset = self._ask("select pgcombine_internal.feed_offset(%s, %s, %s)", self.feed, Jsonb(after), most)
         return upto
 
@@ -100,10 +98,7 @@ class _Changes(RowsReader):
         return start
 
     def _parts(self, after: Offset, upto: Offset) -> list[InputPartition]:
-        """Return a part for each bucket that has changes between two offsets.
-
-        A bucket that the first offset lacks was added by a rebucket. All its changes come after the offset.
-        """
+        """Return a part for each bucket that has changes between two offsets; all those of a bucket that is new."""
         after = dict.fromkeys(upto, self._first) | after
         return [
             self._part(after, {**after, bucket: sequence})
@@ -132,10 +127,8 @@ class FeedReader(_Changes, DataSourceReader):  # type: ignore[misc]
 
         If the queue was rebucketed, the changes of a bucket before and after that are separate parts.
         """
-        try:
+        with closing(self):
             return self._planned()
-        finally:
-            self._close()
 
     def _planned(self) -> list[InputPartition]:
         after = self._start("earliest")
@@ -224,7 +217,7 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
 
     def stop(self) -> None:
         """Close the connection."""
-        self._close()
+        self.close()
 
 
 def _vector(offset: dict[str, Any]) -> Offset:

@@ -87,18 +87,10 @@ class Load:
 
     def apply(self, connection: Any, *, preaggregate: bool = False) -> Outcome:
         """Do the same as :meth:`end` without ``attempts``, but in the caller's transaction, and don't try again."""
-
-        def steps() -> Steps[Outcome]:
-            ((updates, applied),) = yield Statement(
-                "select updates, applied from pgcombine_internal.end_load(%s, %s, %s, null, null, %s)",
-                (self.load, self.queue, self.run_id, preaggregate),
-            )
-            return Outcome(updates, applied)
-
-        with refused(self.queue), span("load", self.queue) as count:
-            outcome: Outcome = run(connection, steps(), queue=self.queue)
+        with span("load", self.queue) as count:
+            outcome = self.end_in(connection, None, None, preaggregate=preaggregate)
             count(outcome.updates)
-            return outcome
+        return outcome
 
     def end(
         self, attempts: Sequence[str] | None = None, expected: int | None = None, *, preaggregate: bool = False
@@ -112,28 +104,30 @@ class Load:
         LoadError if rows were lost or the load was given up, and InvalidUpdateError for rows that the queue refuses.
         """
         with span("load", self.queue) as count:
-            outcome = self._end(attempts, expected, preaggregate)
+            for attempt in patiently():
+                with attempt, closing(connect(self.conninfo, name=NAME)) as connection, connection.transaction():
+                    outcome = self.end_in(connection, attempts, expected, preaggregate=preaggregate)
             count(outcome.updates)
         return outcome
 
-    def _end(self, attempts: Sequence[str] | None, expected: int | None, preaggregate: bool) -> Outcome:
-        for attempt in patiently():
-            with attempt, closing(connect(self.conninfo, name=NAME)) as connection, connection.transaction():
-                outcome = self.end_in(connection, attempts, expected, preaggregate=preaggregate)
-        return outcome
-
     def end_in(
-        self, connection: Connection, attempts: Sequence[str] | None, expected: int | None, *, preaggregate: bool
+        self, connection: Any, attempts: Sequence[str] | None, expected: int | None, *, preaggregate: bool
     ) -> Outcome:
         """Do the same as :meth:`end`, but in the transaction of ``connection``, and don't try again."""
-        with translated(queue=self.queue), refused(self.queue):
-            row = one(
-                connection,
-                "select * from pgcombine_internal.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
-                *(self.load, self.queue, self.run_id),
-                *(None if attempts is None else list(attempts), expected, preaggregate),
+
+        def steps() -> Steps[Outcome]:
+            ((updates, applied),) = yield Statement(
+                "select updates, applied from pgcombine_internal.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
+                (
+                    *(self.load, self.queue, self.run_id),
+                    *(None if attempts is None else list(attempts), expected, preaggregate),
+                ),
             )
-        return Outcome(*row)
+            return Outcome(updates, applied)
+
+        with refused(self.queue):
+            outcome: Outcome = run(connection, steps(), queue=self.queue)
+        return outcome
 
     def give_up(self) -> None:
         """Remove the load and its stage. Rows that were applied stay in the queue. Errors of the database are ignored.
@@ -164,14 +158,18 @@ class Load:
 
 
 @contextmanager
-def refused(queue: str) -> Iterator[None]:
-    """Raise InvalidUpdateError in place of the driver's errors for a row that doesn't fit the queue."""
+def refused(queue: str, *, context: bool = False) -> Iterator[None]:
+    """Raise InvalidUpdateError in place of the driver's errors for a row that doesn't fit the queue.
+
+    With ``context``, the message has the error's context, which tells the line and column of a COPY.
+    """
     try:
         yield
     except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
-        detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
+        detail = (error.diag.context if context else None) or error.diag.message_detail
+        where = f" ({detail})" if detail else ""
         raise InvalidUpdateError(
-            f'a row doesn\'t fit queue "{queue}": {error.diag.message_primary or error}{detail}',
+            f'a row doesn\'t fit queue "{queue}": {error.diag.message_primary or error}{where}',
             queue=queue,
             sqlstate=error.sqlstate,
         ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import psycopg
-from support.exports import exported, make_exported, quarantined, waiting, watched, worker_to
+from support.exports import exported, make_exported, quarantined, run_at, waiting, watched, worker_to
 from support.pgbouncer import left_behind, pgbouncer
 from support.queues import combine, values
 from support.servers import embedded_only
@@ -29,8 +29,7 @@ def test_export_works_through_poolers(conn: psycopg.Connection, dsn: str, target
             finally:
                 stop.set()
         # the destination refuses one entry of the next batch, so the worker searches for this entry
-        with psycopg.connect(target, autocommit=True) as direct:
-            direct.execute("alter table search add constraint refused check (word <> 'poison')")
+        run_at(target, "alter table search add constraint refused check (word <> 'poison')")
         combine(conn, {"poison": 1, "x": 1})
         worker_to(here, there).drain()
         assert exported(target) == {word: n for word, n in values(conn).items() if word != "poison"}

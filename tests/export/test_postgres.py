@@ -17,6 +17,7 @@ from support.exports import (
     make_export,
     make_exported,
     quarantined,
+    run_at,
     state,
     waiting,
     watched,
@@ -103,8 +104,7 @@ def test_values_survive_other_settings(dsn: str, target: str, server: Server) ->
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("set datestyle = 'ISO'; set intervalstyle = 'postgres'")
         assert list(differences(conn, "search", target=target)) == []
-        with psycopg.connect(target, autocommit=True) as there:
-            there.execute("update search set k = 1 / 3.0::float8")
+        run_at(target, "update search set k = 1 / 3.0::float8")
         assert sorted(problem for _, problem in differences(conn, "search", target=target)) == ["missing", "surplus"]
     assert [(*entry.key, *entry.new) for entry in seen] == [expected]
 
@@ -173,8 +173,7 @@ def test_entry_refused_for_its_data_is_quarantined(conn: psycopg.Connection, dsn
     assert "search_n_check" in held[0][2]
     assert state(conn) == "up"
 
-    with psycopg.connect(target, autocommit=True) as there:
-        there.execute("alter table search drop constraint search_n_check")
+    run_at(target, "alter table search drop constraint search_n_check")
     assert one(conn, "select pgcombine_internal.export_release('search', null, true)") == 1
     worker_to(dsn, target).drain()
     assert exported(target) == values(conn)
@@ -200,8 +199,7 @@ def test_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connectio
         return refused(conn)
 
     assert deliver(c=0) == deliver(c=1) == []
-    with psycopg.connect(target, autocommit=True) as there:
-        there.execute("alter table search add check (n < 1000)")
+    run_at(target, "alter table search add check (n < 1000)")
     assert deliver(a=1000, b=2000, c=1) == [("a", 1000), ("b", 2000)]
     assert deliver(c=1) == [("a", 1000), ("b", 2000)]
     assert deliver(a=-1, b=1) == [("b", 2001)]  # the later entry of b is refused, too, and replaces the first

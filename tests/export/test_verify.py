@@ -15,7 +15,7 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 from support import run_cli
-from support.exports import exported, impatient, make_export, make_exported, waiting, worker_to
+from support.exports import exported, impatient, make_export, make_exported, run_at, waiting, worker_to
 from support.queues import add, combine, combine_all, make_queue, one, rows, values, word_in
 from support.roles import Roles
 from support.servers import Server, embedded_only
@@ -100,8 +100,7 @@ def test_verify_reports_refused_but_not_waiting_entries(conn: psycopg.Connection
     assert found(conn, target, timeout=0.0) == moving
     assert resync(conn, "search", target=target) == (0, 3)
     assert len(rows(conn, "search_exports")) == 3
-    with psycopg.connect(target, autocommit=True) as there:
-        there.execute("alter table search add constraint small check (n < 2)")
+    run_at(target, "alter table search add constraint small check (n < 2)")
     worker_to(dsn, target).drain()
     assert one(conn, "select quarantined from pgcombine.export_status") == 1
     assert found(conn, target) == {"b": "other"}
@@ -326,8 +325,7 @@ def test_resync_sends_every_key(conn: psycopg.Connection, dsn: str, target: str,
     deliver(conn, dsn, target)
     with closed(server, target):
         assert cli("resync", "search", "--all").stdout == "pending again: 2 keys\n"
-    with psycopg.connect(target, autocommit=True) as there:
-        there.execute("update search set n = 100")
+    run_at(target, "update search set n = 100")
     worker_to(dsn, target).drain()
     assert exported(target) == {"a": 1, "b": 2}
 
@@ -440,8 +438,7 @@ def test_killed_resync_can_be_run_again(conn: psycopg.Connection, dsn: str, targ
     words = [word_in(conn, bucket) for bucket in range(4)]
     add(conn, dict.fromkeys(words, 1))
     deliver(conn, dsn, target)
-    with psycopg.connect(target, autocommit=True) as there:
-        there.execute("update search set n = 9")
+    run_at(target, "update search set n = 9")
     with psycopg.connect(dsn) as passing, psycopg.connect(dsn, autocommit=True) as sending:
         passing.execute("select from pgcombine.bucket where queue = 'wc' and bucket = 2 for update")
         with in_background(lambda: fails(lambda: resync(sending, "search", target=target))):
@@ -521,8 +518,7 @@ def test_verify_compares_a_key_of_another_type(conn: psycopg.Connection, dsn: st
     make_export(conn, target)
     conn.execute("insert into pgcombine.wc_updates values (0.125, 1), (7, 1)")
     deliver(conn, dsn, target)
-    with psycopg.connect(target, autocommit=True) as there:
-        there.execute("alter table search alter word type numeric(20,1)")
+    run_at(target, "alter table search alter word type numeric(20,1)")
     assert found(conn, target) == {0.125: "missing", 0.1: "surplus"}
 
 
@@ -571,8 +567,7 @@ def test_verify_and_resync_need_rights(conn: psycopg.Connection, dsn: str, targe
     make_exported(conn, target)
     add(conn, {"a": 1})
     deliver(conn, dsn, target)
-    with psycopg.connect(target, autocommit=True) as there:
-        there.execute("update search set n = 9")
+    run_at(target, "update search set n = 9")
     with Roles(conn, dsn) as roles:
         role = roles.login()
         for right, subject, refused in (

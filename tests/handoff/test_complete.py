@@ -80,8 +80,7 @@ def test_server_lacks_an_update_that_it_refused(refused: Clusters) -> None:
         assert (reading.values, reading.complete, reading.lags) == ({"good": 1}, False, {"a": 1})
     refused["b"].proxy.heal()
     take_bad(refused["a"])
-    with refused["b"].connect() as conn:
-        assert operations.retry_quarantined(conn, "a") == 1
+    assert refused["b"].run(operations.retry_quarantined, "a") == 1
     assert next(readings(refused, ["bad"])).lags == {"a": 1, "b": 0, "c": 0}
     replay_all(refused)
     refused["b"].combine()
@@ -100,8 +99,7 @@ def test_refused_update_is_known_after_its_coordinator_is_lost(refused: Clusters
                 operations.remove(conn, "b", timeout=1)
             elif cluster.name == "a":
                 raise AssertionError("a doesn't know b")
-    with left["a"].connect() as conn:
-        operations.add(conn, "c", dsns(refused)["c"].replace(f":{refused['c'].password}@", "@"))
+    left["a"].run(operations.add, "c", dsns(refused)["c"].replace(f":{refused['c'].password}@", "@"))
     done = run_cli("replicas", "repair", "--dsn", left["a"].direct)
     assert done.returncode == 1
     assert "a lacks 1 write," in done.stderr
@@ -138,8 +136,7 @@ def test_update_refused_through_two_coordinators_counts_once(refused: Clusters) 
 
 
 def test_copy_lacks_what_its_source_refused(refused: Clusters) -> None:
-    with refused["b"].connect() as conn:
-        rebuilding.rebuild(conn, refused["b"].direct, "c", ["a"])
+    refused["b"].run(rebuilding.rebuild, refused["b"].direct, "c", ["a"])
     for reading in readings(refused, ["good", "bad"]):
         assert (reading.values, reading.complete) == (ALL, True)
         assert reading.lags == {"a": 1, "b": 0, "c": 1}
@@ -184,8 +181,7 @@ def test_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
     clusters["b"].proxy.heal()
     with ReplicatedQueue(dsns(clusters), "other", timeout=4.0) as queue:
         for cluster in clusters.values():
-            with cluster.connect() as conn:
-                make_queue(conn, "other")
+            cluster.run(make_queue, "other")
         clusters["b"].cut_off()
         queue.enqueue([("good", 1)], level="QUORUM")
         clusters["b"].proxy.heal()
@@ -204,8 +200,7 @@ def test_broken_hint_holds_up_no_other(clusters: Clusters, change: str) -> None:
             assert (reading.values, reading.complete, reading.lags["b"]) == ({"bad": 1, "good": 1}, True, 1)
     shown = run_cli("replicas", "show", "b", "--dsn", clusters["a"].direct)
     assert shown.returncode == 0, shown.stderr
-    with clusters["a"].connect() as conn:
-        assert operations.drop_quarantined(conn, "b", "a test") == 1
+    assert clusters["a"].run(operations.drop_quarantined, "b", "a test") == 1
 
 
 # These tests are about servers that were restored from an older backup.
@@ -244,8 +239,7 @@ def test_first_reading_finds_a_server_that_forgot_writes(clusters: Clusters, coo
     for reading in readings(clusters, ["x"]):
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 35}, False, ("a",))
         assert reading.lags["a"] > 0
-    with clusters["b"].connect() as conn:
-        rebuilding.rebuild(conn, clusters["b"].direct, "a", ["b"])
+    clusters["b"].run(rebuilding.rebuild, clusters["b"].direct, "a", ["b"])
     for reading in readings(clusters, ["x"]):
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 35}, True, ())
 
@@ -320,8 +314,7 @@ def drop(cluster: Cluster) -> list[str]:
 
 
 def create(cluster: Cluster) -> None:
-    with cluster.connect() as conn:
-        make_queue(conn, buckets=4)
+    cluster.run(make_queue, buckets=4)
 
 
 def reason(coordinator: Cluster, destination: str) -> tuple[str, str]:
@@ -371,8 +364,7 @@ def test_drop_removes_the_hints_of_a_queue(waiting: Clusters) -> None:
 
 
 def operations_status(cluster: Cluster) -> list[dict[str, object]]:
-    with cluster.connect() as conn:
-        return operations.status(conn)
+    return cluster.run(operations.status)
 
 
 def hint_at(coordinator: Cluster) -> Hint:
@@ -400,8 +392,7 @@ def test_server_unreachable_during_the_drop_refuses_new_writes(waiting: Clusters
         assert (reading.values, reading.complete, reading.needs_repair) == ({"x": 100}, False, ("c",))
     drop(waiting["c"])
     create(waiting["c"])
-    with waiting["b"].connect() as conn:
-        operations.resume(conn, "c")
+    waiting["b"].run(operations.resume, "c")
     replay_all(waiting)
     agreed(waiting, {"x": 100})
     for reading in readings(waiting, ["x"]):
@@ -418,8 +409,7 @@ def test_queue_recreated_on_one_server_needs_a_rebuild(waiting: Clusters) -> Non
     replay(waiting)
     state, why = reason(waiting["a"], "c")
     assert (state, "was dropped on this server and created again" in why) == ("paused", True)
-    with waiting["a"].connect() as conn:
-        rebuilding.rebuild(conn, waiting["a"].direct, "c", ["b"])
+    waiting["a"].run(rebuilding.rebuild, waiting["a"].direct, "c", ["b"])
     assert repair(waiting["a"]).marked == []
     replay_all(waiting)
     agreed(waiting, {"x": 11})

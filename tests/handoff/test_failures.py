@@ -414,8 +414,7 @@ def test_coordinator_from_an_older_backup_is_noticed(queue: ReplicatedQueue, clu
     assert queue.get(["fluo"]).needs_repair == ()
     held = []
     for cluster in clusters.values():
-        with cluster.connect() as conn:
-            held.append(current(conn))
+        held.append(cluster.run(current))
     assert held[0]["fluo"] > 1
     assert held[1:] == held[:1] * 2
 

@@ -50,8 +50,7 @@ def test_reading_knows_writes_of_a_writer_with_an_old_list(registered: Clusters,
         new.enqueue([("x", 1)], level="ALL")  # the next write of a new list hides nothing
         total += 1
         complete_or_says_so(registered, total)
-    with registered["b"].connect() as conn:
-        done = repairing.repair(conn, registered["b"].direct)
+    done = registered["b"].run(repairing.repair, registered["b"].direct)
     if known:
         replay_all(registered)
         assert complete_or_says_so(registered, total)
@@ -91,14 +90,12 @@ def test_random_writers_with_different_lists_agree_at_the_end(registered: Cluste
                 total += 1
             complete_or_says_so(registered, total)
     replay_all(registered)
-    with registered["b"].connect() as conn:
-        assert not repairing.repair(conn, registered["b"].direct).lacking
+    assert not registered["b"].run(repairing.repair, registered["b"].direct).lacking
     agreed(registered, {"x": total})
 
 
 def servers(cluster: Cluster) -> set[str]:
-    with cluster.connect() as conn:
-        return {row["name"] for row in operations.ls(conn)}
+    return {row["name"] for row in cluster.run(operations.ls)}
 
 
 def test_removal_is_not_undone_by_writers(registered: Clusters) -> None:
@@ -108,8 +105,7 @@ def test_removal_is_not_undone_by_writers(registered: Clusters) -> None:
         eventually(lambda: not any(hints(registered).values()))
         registered["a"].stop()
         try:
-            with registered["b"].connect() as conn:
-                operations.remove(conn, "a", timeout=1.0)
+            registered["b"].run(operations.remove, "a", timeout=1.0)
             queue.enqueue([("x", 1)], level="QUORUM")
             replay({name: registered[name] for name in "bc"}, "c")
             assert servers(registered["b"]) == {"c"}

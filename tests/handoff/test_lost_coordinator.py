@@ -122,8 +122,7 @@ def test_empty_server_completes_no_reading(clusters: Clusters) -> None:
     survivors = without(clusters, "a")
     assert repair(survivors["b"]).marked == []
     empty(clusters["a"])
-    with clusters["a"].connect() as conn:
-        make_queue(conn)
+    clusters["a"].run(make_queue)
     clusters["a"].proxy.heal()
     with queue_on(clusters) as queue:
         for name in ("nobody", "a", "b", "c"):  # the servers that removed the lost one don't register the new one
@@ -238,8 +237,7 @@ def test_quota_limits_retained_payloads(clusters: Clusters) -> None:
     with queue_on(survivors) as queue:
         reading = queue.get(["w0"], level="ALL")
         assert (reading.complete, reading.needs_repair) == (True, ("c",))  # b has all remaining writes
-    with survivors["b"].connect() as conn:
-        rebuilding.rebuild(conn, survivors["b"].direct, "c", ["b"], force=True)
+    survivors["b"].run(rebuilding.rebuild, survivors["b"].direct, "c", ["b"], force=True)
     assert repair(survivors["b"]).lacking == {}
     agreed(survivors, {"w0": 1})
     with queue_on(survivors) as queue:
@@ -341,8 +339,7 @@ def test_rebuilt_server_repairs_without_a_writer(clusters: Clusters, known: str)
         clusters["c"].proxy.heal()
         operations.add(home, "c", address(clusters["c"].dsn))
         if known:
-            with clusters["c"].connect() as lost:
-                operations.add(lost, known, address(clusters[known].dsn))
+            clusters["c"].run(operations.add, known, address(clusters[known].dsn))
         rebuilding.rebuild(home, clusters["a"].direct, "c", ["b"])
     assert repair(clusters["c"]) == repairing.Repaired(("c", "a", "b"), {"a": 0, "b": 0, "c": 0})
     assert kept(clusters) == {"a": 0, "b": 1, "c": 1}

@@ -53,13 +53,11 @@ def test_pause_ends_a_replay_after_its_page(queue: ReplicatedQueue, clusters: Cl
     class Pausing(Replayer):
         def _count(self, statuses: Collection[str], quarantined: int) -> None:
             super()._count(statuses, quarantined)
-            with clusters["a"].connect() as conn:
-                operations.pause(conn, "c")
+            clusters["a"].run(operations.pause, "c")
 
     assert Pausing(clusters["a"].direct, min_age=0).replay().delivered == 50
     assert hints(clusters) == {"a": 10, "b": 0, "c": 0}
-    with clusters["a"].connect() as conn:
-        operations.resume(conn, "c")
+    clusters["a"].run(operations.resume, "c")
     assert replay_all(clusters)["delivered"] == 10
     agreed(clusters, {"fluo": 60})
 
@@ -253,5 +251,4 @@ def test_write_during_a_removal_goes_on_without_the_server(queue: ReplicatedQueu
     receipt = write.result()
     assert isinstance(receipt, Receipt)
     assert (receipt.acked, receipt.hinted) == (("a", "b"), ())
-    with clusters["a"].connect() as conn:
-        assert [row["name"] for row in operations.ls(conn)] == ["b"]
+    assert [row["name"] for row in clusters["a"].run(operations.ls)] == ["b"]

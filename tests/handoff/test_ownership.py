@@ -33,8 +33,7 @@ def target(clusters: Clusters) -> Iterator[str]:
 def both(clusters: Clusters, target: str) -> Iterator[ReplicatedQueue]:
     """The queue on a and b. Both servers have the export, and a owns it."""
     for name in "ab":
-        with clusters[name].connect() as conn:
-            make_export(conn, target, batch=5)
+        clusters[name].run(make_export, target, batch=5)
     with ReplicatedQueue({name: clusters[name].dsn for name in "ab"}, "wc", level="ALL", timeout=4) as queue:
         queue.enqueue([("first", 1), ("gone", 1)])
         with clusters["b"].connect() as conn:  # b doesn't know a, since b hasn't coordinated a write yet
@@ -49,8 +48,7 @@ def both(clusters: Clusters, target: str) -> Iterator[ReplicatedQueue]:
 
 
 def owned(cluster: Cluster) -> tuple[str, int, list[str]]:
-    with cluster.connect() as conn:
-        done = ownership.own(conn, "search")
+    done = cluster.run(ownership.own, "search")
     return done.owner, done.epoch, done.told
 
 
@@ -166,8 +164,7 @@ def test_rebuilt_owner_delivers_everything_again(both: ReplicatedQueue, clusters
         combine_all(conn)
     deliver(clusters["a"], target)
     assert "stray" in exported(target)
-    with clusters["b"].connect() as coordinator:
-        rebuilding.rebuild(coordinator, clusters["b"].direct, "a")
+    clusters["b"].run(rebuilding.rebuild, clusters["b"].direct, "a")
     combined(clusters["a"])
     deliver(clusters["a"], target)
     assert exported(target) == combined(clusters["a"]) == {"first": 1, "gone": 1}

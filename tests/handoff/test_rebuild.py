@@ -28,13 +28,11 @@ BLOCKED = "select count(*) from pg_locks where not granted and pid <> pg_backend
 
 
 def rebuild(clusters: Clusters, name: str, *sources: str, at: str = "a", **options: object) -> Rebuilt:
-    with clusters[at].connect() as coordinator:
-        return rebuilding.rebuild(coordinator, clusters[at].direct, name, sources, **options)
+    return clusters[at].run(rebuilding.rebuild, clusters[at].direct, name, sources, **options)
 
 
 def equal(clusters: Clusters, name: str, at: str = "a") -> None:
-    with clusters[at].connect() as coordinator:
-        found = compare(coordinator, name)
+    found = clusters[at].run(compare, name)
     assert (found.lacking, found.surplus, found.conflicting) == ((), (), ())
 
 
@@ -89,8 +87,7 @@ def test_server_without_its_hints_is_rebuilt(queue: ReplicatedQueue, clusters: C
     for _ in range(5):
         queue.enqueue([("fluo", 1)], level="QUORUM")
     eventually(lambda: hints(clusters) == {"a": 5, "b": 0, "c": 0})
-    with clusters["a"].connect() as coordinator:
-        operations.truncate(coordinator, "c", "a test")
+    clusters["a"].run(operations.truncate, "c", "a test")
     clusters["c"].proxy.heal()
     counts = {"w0": 1}
     with writing(clusters, counts):
@@ -206,8 +203,7 @@ def test_killed_rebuild_can_be_run_again(queue: ReplicatedQueue, clusters: Clust
     clusters["c"].cut_off()
     queue.enqueue([("fluo", 10)], level="QUORUM")
     eventually(lambda: hints(clusters) == {"a": 1, "b": 0, "c": 0})
-    with clusters["a"].connect() as coordinator:
-        operations.truncate(coordinator, "c", "a test")
+    clusters["a"].run(operations.truncate, "c", "a test")
     clusters["c"].proxy.heal()
     before = tokens(clusters["c"])
     arguments = ("replicas", "rebuild", "c", "--yes", "--from", "b", "--dsn", clusters["a"].direct)
@@ -371,8 +367,7 @@ def test_source_that_needs_repair_is_refused(queue: ReplicatedQueue, clusters: C
     clusters["b"].cut_off()
     queue.enqueue([("fluo", 10)], level="QUORUM")
     queue.close()
-    with clusters["a"].connect() as coordinator:
-        operations.truncate(coordinator, "b", "a test")
+    clusters["a"].run(operations.truncate, "b", "a test")
     clusters["b"].proxy.heal()
     with pytest.raises(ReplicaError, match=r'1 writes of server "c" are on none of its sources \(b\)'):
         rebuild(clusters, "c", "b")

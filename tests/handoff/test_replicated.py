@@ -142,8 +142,7 @@ def test_servers_may_have_other_settings(clusters: Clusters) -> None:
     )
     assert len(found("a")) == 62
     assert found("b") == found("c") == found("a")
-    with clusters["a"].connect() as coordinator:
-        rebuild(coordinator, clusters["a"].dsn, "b", ["c"])
+    clusters["a"].run(rebuild, clusters["a"].dsn, "b", ["c"])
     assert found("b") == found("a")
 
 

@@ -13,11 +13,14 @@ import pytest
 from support.phrases import Counts
 from typer.testing import CliRunner
 
+from pgcombine.cli.app import app
+from pgcombine.spark import write_jdbc
+from pgcombine.spark.errors import explained
+from pgcombine.spark.startup import session
+
 
 @pytest.fixture(scope="session")
 def spark(own_environment: Path) -> Iterator[Any]:
-    from pgcombine.spark.startup import session
-
     spark = session("tests", master="local[2,4]", conf={"spark.sql.shuffle.partitions": "3"})
     yield spark
     spark.stop()
@@ -44,8 +47,6 @@ def run(spark: Any, dsn: str) -> Run:
     """Returns a function that runs ``pgcombine phrasecount ARGS --json`` in this process, on the test's database."""
 
     def run(*args: object) -> Answer:
-        from pgcombine.cli.app import app
-
         result = CliRunner().invoke(app, ["phrasecount", *map(str, args), "--json", "--dsn", dsn])
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
@@ -74,9 +75,6 @@ def write(spark: Any, dsn: str) -> Write:
     """
 
     def write(sink: str, frame: Any, *, queue: str = "wc", run_id: str | None = None, **options: Any) -> None:
-        from pgcombine.spark import write_jdbc
-        from pgcombine.spark.errors import explained
-
         if sink == "jdbc":
             write_jdbc(frame, queue, dsn, run_id, **options)
             return

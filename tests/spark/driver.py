@@ -1,8 +1,7 @@
 """A program that is a Spark driver until its input ends: ``python driver.py MASTER SETTINGS EXECUTORS``.
 
-Each line of its input is a call as JSON: ``{"do": "write" | "streams" | "follow", …}`` with the function's arguments.
-A call begins when ``EXECUTORS`` executors run. At the end of a call the program prints ``{"error": null}``, or the
-text of a PgCombineError instead of ``null``.
+Each line of its input has the arguments of ``write`` as JSON. A call begins when ``EXECUTORS`` executors run.
+At the end of a call the program prints ``{"error": null}``, or the text of a PgCombineError instead of ``null``.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import frames  # noqa: E402
-from feeds import Follower  # noqa: E402
-from streams import Stream  # noqa: E402
 from support import eventually  # noqa: E402
 
 from pgcombine.errors import PgCombineError  # noqa: E402
@@ -30,18 +27,6 @@ def write(
     frames.write(sink, frames.frame(spark, event, parts), dsn, run_id, **options)
 
 
-def streams(spark: Any, dsn: str, directories: dict[str, str]) -> None:
-    """Run a stream for each sink, all at the same time, to their ends."""
-    queries = [Stream(spark, dsn, Path(directory), sink).start() for sink, directory in directories.items()]
-    for query in queries:
-        query.awaitTermination()
-
-
-def follow(spark: Any, dsn: str, directory: str, options: dict[str, str]) -> None:
-    """Follow the feed f until the stream fails."""
-    Follower(spark, dsn, Path(directory), **options).start(processingTime="0 seconds").awaitTermination()
-
-
 def executors(spark: Any) -> int:
     return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1  # the status also counts the driver
 
@@ -53,7 +38,7 @@ if __name__ == "__main__":
         error = None
         eventually(lambda: executors(spark) >= int(sys.argv[3]), timeout=240, what="the executors are there")
         try:
-            {"write": write, "streams": streams, "follow": follow}[call.pop("do")](spark, **call)
+            write(spark, **call)
         except PgCombineError as caught:
             error = str(caught)
         print(json.dumps({"error": error}), flush=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from support.queues import add, combine_all, make_queue, one
+from support.queues import make_queue, one
 
 
 def make_feed(conn: psycopg.Connection, retention: str = "1 day") -> None:
@@ -18,13 +18,6 @@ def make_feed(conn: psycopg.Connection, retention: str = "1 day") -> None:
         "create table copied (word text primary key, n bigint not null);"
         "create table seen (batch bigint, bucket int, sequence bigint, word text, old bigint, new bigint)"
     )
-
-
-def combine(conn: psycopg.Connection, *updates: dict[str, int]) -> None:
-    """Enqueue the updates of each dictionary, and combine them before the next dictionary."""
-    for one_pass in updates:
-        add(conn, one_pass)
-        combine_all(conn)
 
 
 class Follower:

@@ -9,6 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 from support import eventually
+from support.queues import combine_all, one, values
+
+from pgcombine.spark import write_jdbc
+from pgcombine.spark.errors import explained
 
 JDBC = pytest.param("jdbc", marks=pytest.mark.jdbc)  # the sink jdbc as a parameter, with its mark
 SINKS = pytest.mark.parametrize("sink", [JDBC, "copy"])
@@ -19,6 +23,7 @@ WORDS = 50
 PARTS = 4
 LENGTH = 2000  # bytes of a word; long, so that rows reach the writer before the part ends
 COUNTED = {f"w{n}".ljust(LENGTH, "-"): PARTS * ROWS // WORDS for n in range(WORDS)}
+WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy "}  # the statement by which a proxy recognizes a writing task
 Event = Callable[[int, int], None]
 
 
@@ -44,15 +49,32 @@ def frame(spark: Any, event: Event | None = None, parts: int = PARTS) -> Any:
 
 def write(sink: str, frame: Any, dsn: str, run_id: str | None = None, **given: object) -> None:
     """Write a frame into the queue wc by the sink ``jdbc`` or ``copy``. ``given`` are options by the sink's names."""
-    from pgcombine.spark import write_jdbc
-    from pgcombine.spark.errors import explained
-
     if sink == "jdbc":
         write_jdbc(frame, "wc", dsn, run_id, **{"batchsize": 20, **given})
         return
     options = {"queue": "wc", "dsn": dsn, **({"runId": run_id} if run_id else {}), **given}
     with explained():
         frame.write.format("pgcombine").options(**options).mode("append").save()
+
+
+def once(directory: Path, act: Callable[[], None]) -> Callable[[int, int], None]:
+    """Return an event that calls ``act`` once, in the first attempt at part 1."""
+    mark = str(directory / "happened")
+
+    def event(part: int, attempt: int) -> None:
+        import os
+
+        if part == 1 and not os.path.exists(mark):
+            os.close(os.open(mark, os.O_CREAT))
+            act()
+
+    return event
+
+
+def counted(conn: psycopg.Connection) -> None:
+    assert one(conn, "select pgcombine.backlog('wc')") == PARTS * ROWS
+    combine_all(conn)
+    assert values(conn) == COUNTED
 
 
 def writers(conn: psycopg.Connection) -> int:

@@ -56,27 +56,13 @@ class Program:
     ) -> None:
         """Begin to write the frame. With ``pause``, tasks of ``part`` (None: all) wait at a :class:`Pause`."""
         waiting = None if pause is None else str(pause)
-        self._tell(
-            do="write", sink=sink, dsn=dsn, run_id=run_id, pause=waiting, part=part, parts=parts, options=options
-        )
-
-    def streams(self, dsn: str, directories: Mapping[str, Path]) -> None:
-        """Begin to run a stream for each sink of ``directories``."""
-        self._tell(do="streams", dsn=dsn, directories={sink: str(path) for sink, path in directories.items()})
-
-    def follow(self, dsn: str, directory: Path, **options: str) -> None:
-        """Begin to follow the feed f."""
-        self._tell(do="follow", dsn=dsn, directory=str(directory), options=options)
+        self._tell(sink=sink, dsn=dsn, run_id=run_id, pause=waiting, part=part, parts=parts, options=options)
 
     def error(self) -> str | None:
         """Wait for the end of the last call. Returns its error, or None."""
         answer = eventually(self._answer, timeout=240, what="the driver answers")
         error: str | None = answer["error"]
         return error
-
-    def running(self) -> bool:
-        """Whether the last call is in progress."""
-        return self._answer() is None
 
     def kill(self) -> None:
         """Kill the driver and its child processes with SIGKILL."""

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pgcombine.spark import foreach_batch
+
 
 class Stream:
     """Counts words of the files in ``directory`` in the queue wc.
@@ -27,8 +29,6 @@ class Stream:
 
     def start(self, parts: int = 2, write: Callable[[Any, int], None] | None = None, **options: str) -> Any:
         """Begin to process the files that the stream hasn't processed."""
-        from pgcombine.spark import foreach_batch
-
         lines = self.spark.readStream.text(str(self.files))
         words = lines.selectExpr("explode(split(value, ' ')) as word", "1L as n").repartition(parts)
         writer = words.writeStream.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True)

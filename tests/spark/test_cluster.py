@@ -10,15 +10,14 @@ import psycopg
 import pytest
 from support import eventually
 from support.lossy import losing_commit
-from support.queues import combine_all, make_queue, one, values
+from support.queues import make_queue
 from support.servers import embedded_only
 
 from .cluster import SETTINGS, WORKERS, Cluster, executor_of, kill
-from .frames import COUNTED, PARTS, ROWS, SINKS, Pause, writers
+from .frames import SINKS, WRITTEN, Pause, counted, writers
 from .programs import Program
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), embedded_only, pytest.mark.slow]
-WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy "}  # the statement by which a proxy recognizes a writing task
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +40,6 @@ def pause(tmp_path: Path) -> Iterator[Pause]:
     pause = Pause(tmp_path)
     yield pause
     pause.go()
-
-
-def counted(conn: psycopg.Connection) -> None:
-    assert one(conn, "select pgcombine.backlog('wc')") == PARTS * ROWS
-    combine_all(conn)
-    assert values(conn) == COUNTED
 
 
 @SINKS

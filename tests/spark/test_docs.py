@@ -11,8 +11,13 @@ from typing import Any
 import psycopg
 import pytest
 from support.needs import require
-from support.queues import add, combine_all, make_queue, one, values
+from support.queues import combine, combine_all, make_queue, one, values
 from support.servers import embedded_only
+
+from pgcombine import CombineQueue
+from pgcombine.errors import ConfigError
+from pgcombine.spark.errors import explained
+from pgcombine.spark.jdbc_driver import find_driver
 
 PAGE = Path(__file__).parents[2] / "pgcombine" / "docs" / "spark.md"
 pytestmark = pytest.mark.spark
@@ -101,8 +106,7 @@ def test_section_changes_works(spark: Any, conn: psycopg.Connection, recipe: Rec
     conn.execute("select pgcombine.create_feed('wc_feed', 'wc')")
     copy: dict[str, int] = {}
     for updates in ({"a": 1, "b": 2}, {"a": 2, "b": -2}):
-        add(conn, updates)
-        combine_all(conn)
+        combine(conn, updates)
         recipe("Changes as a stream", copy=copy, checkpoint=str(tmp_path / "checkpoint"))
         assert {word: n for word, n in copy.items() if n is not None} == values(conn)
 
@@ -115,8 +119,6 @@ def test_section_errors_works(spark: Any, recipe: Recipe, capsys: pytest.Capture
 
 @embedded_only
 def test_section_jdbc_works(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
-    from pgcombine.spark.jdbc_driver import find_driver
-
     require("PostgreSQL's JDBC driver", there=find_driver() is not None)
     make_queue(conn)
     (tmp_path / "lines").mkdir()
@@ -170,8 +172,6 @@ def test_section_correcting_a_run_works(spark: Any, conn: psycopg.Connection, re
 @pytest.mark.slow
 @embedded_only
 def test_section_replaying_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
-    from pgcombine import CombineQueue
-
     make_queue(conn)
     rows = [("2024-02-27", "a", 1), ("2024-02-28", "b", 2), ("2024-02-29", "a", 3)]
     schema = "day string, word string, n bigint"
@@ -191,10 +191,6 @@ def test_section_replaying_works(spark: Any, conn: psycopg.Connection, recipe: R
 def test_section_aggregates_of_a_stream_works(
     spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path
 ) -> None:
-    from pgcombine import CombineQueue
-    from pgcombine.errors import ConfigError
-    from pgcombine.spark.errors import explained
-
     (tmp_path / "lines").mkdir()
     stream = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value as word")
     given = {"stream": stream, "checkpoint": str(tmp_path / "checkpoint"), "CombineQueue": CombineQueue}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,7 +21,7 @@ from support.servers import Server, with_contrib
 from pgcombine.errors import BacklogFullError, ConfigError, ConnectError, InvalidUpdateError, LoadError, PgCombineError
 from pgcombine.shard.moving import move_shard
 
-from .frames import COUNTED, Pause, frame, write
+from .frames import COUNTED, Pause, frame, once, write
 from .programs import Program
 from .streams import Stream
 
@@ -59,25 +59,14 @@ def left(nodes: list[str]) -> int:
     return sum(counts)
 
 
-def fail_once(directory: Path) -> Callable[[int, int], None]:
-    """Return an event that fails once, in the first attempt at part 1."""
-    mark = str(directory / "happened")
-
-    def event(part: int, attempt: int) -> None:
-        import os
-
-        if part == 1 and not os.path.exists(mark):
-            os.close(os.open(mark, os.O_CREAT))
-            raise ValueError("fails in the first attempt")
-
-    return event
-
-
 @pytest.mark.parametrize("preaggregate", ["false", "true"])
 def test_rows_of_a_failed_task_and_of_a_rerun_count_once(
     spark: Any, dsn: str, front: psycopg.Connection, nodes: list[str], tmp_path: Path, preaggregate: str
 ) -> None:
-    load(frame(spark, fail_once(tmp_path)), dsn, preaggregate=preaggregate)
+    def fail() -> None:
+        raise ValueError("fails in the first attempt")
+
+    load(frame(spark, once(tmp_path, fail)), dsn, preaggregate=preaggregate)
     assert (tmp_path / "happened").exists()
     assert current(front) == COUNTED
     load(frame(spark, parts=2), dsn, preaggregate=preaggregate)

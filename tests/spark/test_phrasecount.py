@@ -11,6 +11,9 @@ import pytest
 from support.phrases import Counts, differences, edit_corpus, expected, write_corpus
 from support.queues import write_values
 from support.servers import embedded_only
+from typer.testing import CliRunner
+
+from pgcombine.cli.app import app
 
 from .conftest import Run
 from .frames import COPY_FIRST
@@ -66,27 +69,6 @@ def test_dead_document_leaves_the_database(run: Run, conn: psycopg.Connection, t
         run(tmp_path)
         assert conn.execute("select tokens from phrasecount.document_chunk").fetchall() == [(text,)]
         assert conn.execute("select refs from phrasecount.document").fetchall() == [(1,)]
-
-
-@pytest.mark.slow
-@COPY_FIRST
-def test_counts_follow_a_hundred_documents(run: Run, values: Values, tmp_path: Path, sink: str) -> None:
-    chance = random.Random(1)
-    tails = [" ".join(f"w{chance.randrange(10**6)}" for _ in range(20)) for _ in range(100)]
-
-    def switch(numbers: range, prefix: str) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-        for number in numbers:
-            (tmp_path / f"{number}.txt").write_text(f"{prefix} {tails[number]}")
-        run(tmp_path, "--sink", sink)
-        found = values()
-        return found.get("this is prefix one"), found.get("that was prefix two")
-
-    first, second = "this is prefix one", "that was prefix two"
-    assert switch(range(100), first) == ((100, 100), None)
-    assert switch(range(2), second) == ((98, 98), (2, 2))
-    assert switch(range(2, 100), second) == (None, (100, 100))
-    assert switch(range(50), first) == ((50, 50), (50, 50))
-    assert values() == expected(tmp_path)
 
 
 @pytest.mark.slow
@@ -180,10 +162,6 @@ def test_limit_counts_the_first_and_never_takes_away(run: Run, values: Values, t
 @pytest.mark.slow
 @embedded_only
 def test_output_shows_the_top_phrases(spark: object, dsn: str, tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from pgcombine.cli.app import app
-
     (tmp_path / "file").write_text("a b c d a b c d a")
     result = CliRunner().invoke(app, ["phrasecount", str(tmp_path), "--dsn", dsn, "--top", "1", "--verify"])
     assert result.exit_code == 0
@@ -214,10 +192,6 @@ def test_verify_finds_a_wrong_value(run: Run, conn: psycopg.Connection, tmp_path
 @embedded_only
 def test_copy_replaces_jdbc_on_a_unix_socket(spark: object, dsn: str, values: Values, tmp_path: Path) -> None:
     """The DSN names a Unix socket, which JDBC can't use. An explicit ``--sink jdbc`` is refused."""
-    from typer.testing import CliRunner
-
-    from pgcombine.cli.app import app
-
     (tmp_path / "file").write_text("a b c d")
     with psycopg.connect(dsn) as conn:
         row = conn.execute("select split_part(current_setting('unix_socket_directories'), ',', 1)").fetchone()

@@ -12,6 +12,8 @@ from support.phrases import Counts, expected_of
 from support.servers import embedded_only
 from typer.testing import CliRunner
 
+from pgcombine.cli.app import app
+
 from .conftest import Run
 
 pytestmark = [pytest.mark.spark, embedded_only]
@@ -95,8 +97,6 @@ def test_file_that_became_unreadable_counts_as_absent(run: Run, values: Values, 
 
 
 def test_result_comes_before_lines_of_skipped_files(spark: Any, dsn: str, tmp_path: Path) -> None:
-    from pgcombine.cli.app import app
-
     (tmp_path / "good").write_text("one two three four")
     for number in range(25):
         (tmp_path / f"{number:02}").touch()

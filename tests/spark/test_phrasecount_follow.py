@@ -20,6 +20,11 @@ from support.phrases import Counts, edit_corpus, expected, write_corpus
 from support.queues import one
 from support.servers import embedded_only
 
+from pgcombine.errors import QueueError
+from pgcombine.phrasecount.corpus import Corpus
+from pgcombine.phrasecount.report import Report
+from pgcombine.phrasecount.search import Search
+
 from .conftest import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), embedded_only]
@@ -33,10 +38,7 @@ def followed(spark: Any, dsn: str, values: Values, tmp_path: Path) -> Callable[.
 
     @contextmanager
     def followed(there: str | None = None, **options: Any) -> Iterator[list[Any]]:
-        from pgcombine.phrasecount.corpus import Corpus
         from pgcombine.phrasecount.follow import follow
-        from pgcombine.phrasecount.report import Report
-        from pgcombine.phrasecount.search import Search
 
         stop, told, failures = threading.Event(), [], []
 
@@ -146,10 +148,7 @@ def test_failed_run_is_repeated(
 
 
 def test_queue_of_another_kind_ends_the_stream(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
-    from pgcombine.errors import QueueError
-    from pgcombine.phrasecount.corpus import Corpus
     from pgcombine.phrasecount.follow import follow
-    from pgcombine.phrasecount.report import Report
 
     conn.execute("select pgcombine.create_queue('phrases', array['word text'], array['n bigint sum'])")
     with pytest.raises(QueueError, match="isn't phrasecount's"):
@@ -161,7 +160,7 @@ def test_queue_of_another_kind_ends_the_stream(spark: Any, dsn: str, conn: psyco
 def test_counts_are_right_after_kills(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
-    """The first kill comes when updates are committed, the second when they have become values, the third at random."""
+    """The first kill comes when updates are committed, the second when they have become values."""
     write_corpus(tmp_path, 10, seed=5)
     run(tmp_path)
     chance = random.Random(6)
@@ -172,17 +171,10 @@ def test_counts_are_right_after_kills(
         eventually(lambda: one(conn, "select pgcombine.backlog('phrases')"), timeout=WAIT, what="a run has committed")
         process.send_signal(signal.SIGKILL)
     conn.execute("select pgcombine.resume('phrases')")
-    for seconds in (None, chance.uniform(0, 8)):
-        edit_corpus(tmp_path, chance)
-        with start_cli("phrasecount", tmp_path, "--follow", "--json", env=env) as process:
-            if seconds is None:
-                reaches(values, tmp_path)
-            else:
-                try:
-                    process.wait(seconds)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-            process.kill()
+    edit_corpus(tmp_path, chance)
+    with start_cli("phrasecount", tmp_path, "--follow", "--json", env=env) as process:
+        reaches(values, tmp_path)
+        process.kill()
     figures = run(tmp_path, "--verify").json
     assert figures["verified"]["mismatches"] == 0
     assert values() == expected(tmp_path)
@@ -190,13 +182,12 @@ def test_counts_are_right_after_kills(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_program_stops_on_a_signal(dsn: str, values: Values, tmp_path: Path, number: signal.Signals) -> None:
+def test_program_stops_on_a_signal(dsn: str, values: Values, tmp_path: Path) -> None:
     write_corpus(tmp_path, 4, seed=7)
     with start_cli("phrasecount", tmp_path, "--follow", "--json", env={"PGCOMBINE_DSN": dsn}) as process:
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         output = process.communicate(timeout=WAIT)[0]
     assert (process.returncode, output) == (0, "")
     assert (first["added"], first["phrases"]) == (4, len(expected(tmp_path)))

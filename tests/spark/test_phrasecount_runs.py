@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +15,9 @@ from support import eventually, run_cli, start_cli
 from support.phrases import Counts, expected, write_corpus
 from support.servers import embedded_only
 
+from pgcombine.phrasecount import state
+from pgcombine.phrasecount.database import connect, ensure_schema
+
 from .conftest import Run
 
 pytestmark = [pytest.mark.spark, embedded_only]
@@ -25,8 +27,6 @@ LOCK = "lock table phrasecount.directory in share update exclusive mode"
 
 def ensure(dsn: str) -> None:
     """Create phrasecount's schema, as a first run does."""
-    from pgcombine.phrasecount.database import connect, ensure_schema
-
     with closing(connect(dsn)) as connection:
         ensure_schema(connection)
 
@@ -50,15 +50,24 @@ def test_program_prints_json_alone_and_leaves_no_files(
 
 
 @pytest.mark.slow
-def test_concurrent_runs_count_right(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
+def test_concurrent_runs_wait_and_count_right(
+    dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
+) -> None:
     write_corpus(tmp_path, 20, seed=2)
+    waiting = "select count(*) from pg_locks where relation = 'phrasecount.directory'::regclass and not granted"
+    ensure(dsn)
     env = {"PGCOMBINE_DSN": dsn}
     with (
-        start_cli("phrasecount", tmp_path, "--json", env=env, stderr=subprocess.DEVNULL) as one,
-        start_cli("phrasecount", tmp_path, "--json", env=env, stderr=subprocess.DEVNULL) as two,
+        closing(psycopg.connect(dsn)) as other,
+        start_cli("phrasecount", tmp_path, "--json", env=env) as one,
+        start_cli("phrasecount", tmp_path, "--json", env=env) as two,
     ):
-        figures = [json.loads(process.communicate(timeout=120)[0]) for process in (one, two)]
-    assert sorted(one["updates"] for one in figures) == [0, len(expected(tmp_path))]
+        other.execute(LOCK)
+        eventually(lambda: conn.execute(waiting).fetchone() == (2,), timeout=240)
+        other.rollback()
+        outputs = [process.communicate(timeout=120)[0].splitlines() for process in (one, two)]
+    assert {lines[0] for lines in outputs} == {"waiting for another run of phrasecount in this database"}
+    assert sorted(json.loads(lines[-1])["updates"] for lines in outputs) == [0, len(expected(tmp_path))]
     assert values() == expected(tmp_path)
 
 
@@ -66,9 +75,6 @@ def test_end_of_a_run_keeps_rows_of_the_next_run(
     run: Run, dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path
 ) -> None:
     """The first run's commit releases the lock, so the first run must not remove rows that the next run has written."""
-    from pgcombine.phrasecount import state
-    from pgcombine.phrasecount.database import connect
-
     load = uuid4()
     with state.locked(dsn, lambda: None) as first, closing(connect(dsn)) as work:
         first.commit()
@@ -82,23 +88,6 @@ def test_end_of_a_run_keeps_rows_of_the_next_run(
             return conn.execute("select count(*) from phrasecount.listed").fetchone() == (0,)
 
         eventually(cleaned)
-
-
-@pytest.mark.slow
-def test_run_waits_for_the_lock_and_says_so(dsn: str, conn: psycopg.Connection, values: Values, tmp_path: Path) -> None:
-    write_corpus(tmp_path, 3, seed=3)
-    waiting = "select count(*) from pg_locks where relation = 'phrasecount.directory'::regclass and not granted"
-    ensure(dsn)
-    with (
-        closing(psycopg.connect(dsn)) as other,
-        start_cli("phrasecount", tmp_path, "--json", env={"PGCOMBINE_DSN": dsn}) as process,
-    ):
-        other.execute(LOCK)
-        eventually(lambda: conn.execute(waiting).fetchone() == (1,), timeout=60)
-        other.rollback()
-        output = process.communicate(timeout=120)[0]
-    assert output.startswith("waiting for another run of phrasecount in this database\n")
-    assert values() == expected(tmp_path)
 
 
 @pytest.mark.slow

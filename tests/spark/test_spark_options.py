@@ -16,19 +16,12 @@ def refusal(options: dict[str, str], *, reading: bool = False) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "nearest"),
-    [
-        ("preagregate", "preaggregate"),
-        ("pre-aggregate", "preaggregate"),
-        ("runidd", "runId"),
-        ("run-id", "runId"),
-        ("preaggregates", "preaggregate"),
-        ("ques", "queue"),
-    ],
-)
-def test_unknown_option_is_refused_with_the_nearest(name: str, nearest: str) -> None:
-    assert refusal({name: "x"}) == f'format("pgcombine") has no option "{name}": did you mean "{nearest}"?'
+def test_unknown_option_is_refused_with_the_nearest() -> None:
+    for name, nearest in (
+        *(("preagregate", "preaggregate"), ("pre-aggregate", "preaggregate"), ("preaggregates", "preaggregate")),
+        *(("runidd", "runId"), ("run-id", "runId"), ("ques", "queue")),
+    ):
+        assert refusal({name: "x"}) == f'format("pgcombine") has no option "{name}": did you mean "{nearest}"?'
 
 
 def test_unknown_option_without_a_near_one_lists_all() -> None:

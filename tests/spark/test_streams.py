@@ -8,15 +8,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from support import eventually
-from support.lossy import losing_commit
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 
 from pgcombine.errors import ConfigError, PgCombineError
+from pgcombine.spark import foreach_batch, initialize, write_jdbc
+from pgcombine.spark.errors import explained
 
 from .frames import JDBC
-from .programs import Program
 from .streams import Stream
 
 pytestmark = [pytest.mark.spark, embedded_only]
@@ -68,41 +67,6 @@ def test_streams_into_one_queue_count_apart(
     assert values(conn) == {"a": 3, "b": 3}
 
 
-@pytest.mark.slow
-@pytest.mark.jdbc
-@pytest.mark.pyspark(">=4.1")
-def test_concurrent_streams_count_once_after_a_kill(
-    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
-) -> None:
-    """The driver is killed when each sink has applied a batch, before Spark records that the batches are complete."""
-    make_queue(conn)
-    streams = {sink: Stream(spark, dsn, tmp_path / sink, sink) for sink in ("jdbc", "copy")}
-    for stream in streams.values():
-        stream.add("a b a", "c")
-    with losing_commit(dsn, b"end_load", times=2, hang=True) as proxy:
-        program = Program(tmp_path / "program")
-        try:
-            program.streams(proxy.dsn, {sink: tmp_path / sink for sink in streams})
-            runs = "select count(*) from pgcombine.token"
-            eventually(lambda: one(conn, runs) == 2, timeout=240, what="both batches are applied")
-            assert program.running()
-        finally:
-            program.kill()
-    for number, line in enumerate(("", "a d")):
-        if line:
-            for stream in streams.values():
-                stream.add(line)
-        assert [stream.noted() for stream in streams.values()] == [[*map(str, range(number))]] * 2
-        queries = [stream.start(parts=3) for stream in streams.values()]
-        for query in queries:
-            query.awaitTermination()
-    combine_all(conn)
-    assert values(conn) == {"a": 6, "b": 2, "c": 2, "d": 2}
-    applied = conn.execute("select batch, updates from pgcombine.token order by batch, updates").fetchall()
-    assert applied == [(0, 4), (0, 4), (1, 2), (1, 2)]
-    assert [stream.noted() for stream in streams.values()] == [["0", "1"]] * 2
-
-
 @SINKS
 def test_failed_batch_is_replayed(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str) -> None:
     make_queue(conn)
@@ -120,8 +84,6 @@ def test_failed_batch_is_replayed(spark: Any, dsn: str, conn: psycopg.Connection
 
 @pytest.mark.jdbc
 def test_second_write_of_a_batch_is_refused(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
-    from pgcombine.spark import write_jdbc
-
     make_queue(conn)
 
     def twice(df: Any, batch: int) -> None:
@@ -144,8 +106,6 @@ def test_second_write_of_a_batch_is_refused(spark: Any, dsn: str, conn: psycopg.
 
 @pytest.mark.pyspark(">=4.1")
 def test_run_id_of_a_stream_is_refused(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
-    from pgcombine.spark.errors import explained
-
     make_queue(conn)
     stream = Stream(spark, dsn, tmp_path, "copy")
     stream.add("a b")
@@ -154,16 +114,12 @@ def test_run_id_of_a_stream_is_refused(spark: Any, dsn: str, conn: psycopg.Conne
 
 
 def test_run_id_of_all_batches_is_refused(dsn: str) -> None:
-    from pgcombine.spark import foreach_batch
-
     with pytest.raises(ConfigError, match="a run_id can't be given to foreach_batch"):
         foreach_batch("wc", dsn, run_id="r")
 
 
 @pytest.mark.slow
 def test_initialize_loads_all_or_nothing(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    from pgcombine.spark import initialize
-
     make_queue(conn)
     frame = spark.range(1000, numPartitions=4).selectExpr("cast(id as string) word", "id as n")
     initialize(frame, "wc", dsn)

@@ -18,6 +18,8 @@ from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.errors import PgCombineError
+from pgcombine.spark import register, write_jdbc
+from pgcombine.spark.errors import explained
 
 from .frames import JDBC
 
@@ -119,9 +121,6 @@ def conn(secure: Secure) -> Iterator[psycopg.Connection]:
 
 def use(spark: Any, way: str, dsn: str) -> Any:
     """Write some words by a sink, or read the values."""
-    from pgcombine.spark import register, write_jdbc
-    from pgcombine.spark.errors import explained
-
     register(spark)
     frame = spark.createDataFrame([("a", 1), ("b", 2)], "word string, n bigint")
     with explained():

@@ -1,9 +1,13 @@
-"""PySpark 4.0 lacks the class for writing streams of Arrow batches, so the format refuses to write streams there."""
+"""What differs among versions and sessions of Spark.
+
+PySpark 4.0 lacks the class for writing streams of Arrow batches, so the format refuses to write streams there.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -50,3 +54,21 @@ def test_format_refuses_streams(spark: Any, dsn: str, conn: psycopg.Connection, 
     with pytest.raises(PgCombineError, match=r"needs PySpark 4\.1 or later, and this is 4\.0\.\d+: "), explained():
         stream.run()
     assert one(conn, "select pgcombine.backlog('wc')") == 0
+
+
+@pytest.mark.spark
+def test_session_of_another_thread_stays_unchanged(spark: Any) -> None:
+    """A thread without an active session uses the existing session, which stays usable afterwards."""
+    from pyspark.sql import SparkSession
+
+    from pgcombine.phrasecount.session import borrowed_session
+
+    def work() -> int:
+        spark._jvm.org.apache.spark.sql.classic.SparkSession.clearActiveSession()
+        assert SparkSession.getActiveSession() is None
+        with borrowed_session("tests") as borrowed:
+            return int(borrowed.range(3).count())
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(work).result() == 3
+    assert spark.range(4).count() == 4

@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,11 @@ class Cluster:
     def one(self, query: str, *parameters: object) -> Any:
         with self.connect() as conn:
             return one(conn, query, *parameters)
+
+    def run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Call a function with a connection past the proxy as its first argument."""
+        with self.connect() as conn:
+            return function(conn, *arguments, **options)
 
     def combine(self) -> dict[str, int]:
         """Combine all updates, and return the values."""

@@ -46,6 +46,11 @@ def impatient(conn: psycopg.Connection, **options: object) -> None:
     conn.execute(call)
 
 
+def run_at(target: str, statement: str) -> None:
+    with psycopg.connect(target, autocommit=True) as there:
+        there.execute(statement.encode())
+
+
 def waiting(conn: psycopg.Connection, export: str = "search") -> int:
     return one(conn, "select entries from pgcombine_internal.export_backlog(%s)", export)
 
