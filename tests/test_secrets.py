@@ -54,7 +54,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize("dsn", MALFORMED)
 def test_a_malformed_dsn_isnt_shown(dsn: str) -> None:
-    with pytest.raises(ConfigError, match="the DSN can't be read") as refused:
+    with pytest.raises(ConfigError) as refused:
         libpq_dsn(dsn)
     shown = "".join(traceback.format_exception(refused.value))
     assert SECRET not in shown

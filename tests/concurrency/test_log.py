@@ -124,7 +124,7 @@ def test_updates_with_the_ids_of_other_transactions_are_refused(passer: psycopg.
             "insert into pgcombine.wc_updates (word, n, pgcombine_tx) select 'a', 1, txid_current() + 1",
             "insert into pgcombine.wc_updates (word, n, pgcombine_tx) values ('a', 1, 3)",
         ):
-            with pytest.raises(psycopg.errors.CheckViolation, match="must have the id of its own transaction"):
+            with pytest.raises(psycopg.errors.CheckViolation):
                 passer.execute(wrong)
         with (
             pytest.raises(psycopg.errors.CheckViolation),
@@ -143,7 +143,7 @@ def test_segment_refuses_ids_of_other_rounds(conn: psycopg.Connection) -> None:
     written = one(conn, "select tableoid::regclass::text from pgcombine.wc_updates")
     while one(conn, "select txid_current() >> 4 & 3") == int(written[-1]):
         pass
-    with pytest.raises(psycopg.errors.CheckViolation, match="partition constraint"):
+    with pytest.raises(psycopg.errors.CheckViolation):
         conn.execute(f"insert into {written} (word, n) values ('a', 1)")  # noqa: S608
 
 
@@ -217,7 +217,7 @@ def test_snapshot_older_than_the_journal_is_refused(conn: psycopg.Connection, ds
         conn.execute("update pgcombine.pass set ended = ended - interval '1 hour'")
         assert one(conn, "select pgcombine_internal.trim_journal()") > 1
         conn.execute("select pg_sleep(0.5)")
-        with pytest.raises(psycopg.errors.SerializationFailure, match="more than an hour old") as caught:
+        with pytest.raises(psycopg.errors.SerializationFailure) as caught:
             late.execute("select pgcombine.combine('wc', 0)")
         assert caught.value.diag.message_hint == "begin a new transaction"
     assert values(conn) == {"b": 2}

@@ -36,7 +36,7 @@ def test_lock_ends_with_a_killed_program(tmp_path: Path) -> None:
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(OperationalError, match=r"another program, .* has held"), locking.exclusive(lock, timeout=0):
+        with pytest.raises(OperationalError), locking.exclusive(lock, timeout=0):
             pass
         holder.kill()
         with locking.exclusive(lock, timeout=30):

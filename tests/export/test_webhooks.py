@@ -19,6 +19,7 @@ from support.queues import add, combine, combine_all, make_queue, one
 from support.receiver import Answer, Receiver
 from support.roles import Roles, as_role
 from support.servers import embedded_only
+from support.states import raises_state
 
 from pgcombine import Entry, ExportWorker
 from pgcombine.errors import ConfigError, DestinationDownError
@@ -71,7 +72,7 @@ def test_receiver_verifies_either_secret_of_a_rotation(receiver: Receiver, secre
     receiver.answer = verified(secret)
     send(receiver, f"{SECOND} {FIRST}\n")
     receiver.answer = verified(THIRD)
-    with pytest.raises(DestinationDownError, match="HTTP 401"):
+    with pytest.raises(DestinationDownError):
         send(receiver, f"{SECOND} {FIRST}")
 
 
@@ -81,9 +82,9 @@ def test_signature_covers_the_id_the_time_and_the_body(receiver: Receiver) -> No
     Webhook(FIRST).verify(body, headers)
     later = str(int(headers["webhook-timestamp"]) + 1)
     for changed in ({"webhook-id": "search-1"}, {"webhook-timestamp": later}):
-        with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        with pytest.raises(WebhookVerificationError):
             Webhook(FIRST).verify(body, headers | changed)
-    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+    with pytest.raises(WebhookVerificationError):
         Webhook(FIRST).verify(body + b" ", headers)
     for seconds, fault in ((-600, "too old"), (600, "too new")):
         at = float(headers["webhook-timestamp"]) + seconds
@@ -103,25 +104,25 @@ def test_name_adds_no_header(receiver: Receiver, name: str) -> None:
 
     ``create_export`` refuses such a name.
     """
-    with pytest.raises(DestinationDownError, match="LocalProtocolError"):
+    with pytest.raises(DestinationDownError):
         send(receiver, FIRST, export=name)
     assert receiver.asked == []
 
 
 @pytest.mark.parametrize(
-    ("secrets", "fault"),
+    "secrets",
     [
-        ("t0psecret", "secret 1 must be whsec_"),
-        (FIRST.removeprefix("whsec_"), "secret 1 must be whsec_"),
-        (f"{FIRST} whsec_t0psecret", "secret 2 must be whsec_ followed by 24 to 64 bytes"),
-        (f"{FIRST} whsec_{'t0psecr!' * 8}", "secret 2 must be"),
-        (f"whsec_t0psecrét{'A' * 40}", "secret 1 must be"),
-        (f"whsec_{base64.b64encode(b'x' * 65).decode()}", "secret 1 must be"),
-        (" \n", "no webhook secret is given"),
+        "t0psecret",
+        FIRST.removeprefix("whsec_"),
+        f"{FIRST} whsec_t0psecret",
+        f"{FIRST} whsec_{'t0psecr!' * 8}",
+        f"whsec_t0psecrét{'A' * 40}",
+        f"whsec_{base64.b64encode(b'x' * 65).decode()}",
+        " \n",
     ],
 )
-def test_malformed_secrets_are_refused_unseen(secrets: str, fault: str) -> None:
-    with pytest.raises(ConfigError, match=fault) as caught:
+def test_malformed_secrets_are_refused_unseen(secrets: str) -> None:
+    with pytest.raises(ConfigError) as caught:
         ExportWorker("", "search", secrets=secrets)
     assert "t0psecr" not in str(caught.value)
 
@@ -149,11 +150,11 @@ def test_rotated_file_is_read_at_the_next_delivery(
     sent = len(receiver.asked)
     combine(conn, {"c": 1})
     file.write_text("")
-    with pytest.raises(DestinationDownError, match="the webhook's secrets: ConfigError: no webhook secret"):
+    with pytest.raises(DestinationDownError):
         worker.drain()
     file.unlink()
     conn.execute("select pgcombine.resume_export('search')")
-    with pytest.raises(DestinationDownError, match="the webhook's secrets: FileNotFoundError"):
+    with pytest.raises(DestinationDownError):
         worker.drain()
     assert len(receiver.asked) == sent
     file.write_text(f"{THIRD}\n{SECOND}\n")
@@ -169,7 +170,7 @@ def test_retry_has_the_id_of_its_batch(conn: psycopg.Connection, dsn: str, recei
     make_webhook(conn, receiver, format="cloudevents")
     combine(conn, {"a": 1, "b": 2})
     receiver.answer = verified(SECOND)
-    with pytest.raises(DestinationDownError, match="HTTP 401"):
+    with pytest.raises(DestinationDownError):
         ExportWorker(dsn, "search", secrets=FIRST).drain()
     conn.execute("select pgcombine.resume_export('search')")
     ExportWorker(dsn, "search", secrets=SECOND).drain()
@@ -311,9 +312,8 @@ def test_other_exporters_have_no_events(conn: psycopg.Connection) -> None:
         {"exporter": "files", "target": "/tmp", "format": "cloudevents"},
         {"exporter": "webhook", "target": "http://host/", "format": "avro"},
     ):
-        with pytest.raises(psycopg.Error, match=f"has no format '{options['format']}'") as caught:
+        with raises_state("PC003"):
             make_export(conn, **options)  # type: ignore[arg-type]
-        assert caught.value.sqlstate == "PC003"
 
 
 # -- answers that ask to wait ------------------------------------------------------------------------------------------

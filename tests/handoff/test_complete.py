@@ -13,6 +13,7 @@ import pytest
 from support import eventually, run_cli
 from support.clusters import Cluster, Clusters, agreed, dsns, hints, queue_on, repair, replay, replay_all
 from support.queues import combine_all, make_queue, one
+from support.states import raises_state
 
 from pgcombine import ReplicatedQueue
 from pgcombine.errors import QueueMismatchError
@@ -350,7 +351,7 @@ def test_drop_removes_the_hints_of_a_queue(waiting: Clusters) -> None:
     replay_all(waiting)
     agreed(waiting, {"x": 100})
     peer = open_peer("c", waiting["c"].direct, 5)
-    with peer.connection, pytest.raises(QueueMismatchError, match="the write is for the former queue"):
+    with peer.connection, pytest.raises(QueueMismatchError):
         apply(peer, [late], "a")
     for reading in readings(waiting, ["x"]):
         assert (reading.values, reading.complete, reading.lags) == ({"x": 100}, True, dict.fromkeys("abc", 0))
@@ -435,7 +436,7 @@ def test_server_without_the_dropped_queue_takes_over_the_generation(clusters: Cl
         # generation 7: a shape's last bits are xored with the generation, which is 0 on c
         later = uuid.UUID(int=shape ^ 7)
         conn.execute("set role pgcombine_writer")
-        with pytest.raises(psycopg.Error, match="was dropped and created again"):
+        with raises_state("PC043"):
             conn.execute(
                 "select pgcombine_internal.handoff_check(s.id, 'wc', %s) from pgcombine.handoff_server s", (later,)
             )

@@ -8,11 +8,11 @@ import textwrap
 import threading
 from collections.abc import Callable
 
-import psycopg
 import pytest
 from support import eventually, start_cli
 from support.clusters import Cluster, Clusters, agreed, dsns, figures, hints, queue_on, replay, replay_all, tokens
 from support.queues import current, lose, one
+from support.states import raises_state
 
 from pgcombine import Replayer, ReplicatedQueue
 from pgcombine.errors import IndeterminateError, UnavailableError
@@ -41,7 +41,7 @@ def test_writes_survive_one_replica_that_is_down(clusters: Clusters) -> None:
         clusters["e"].kill()
         errors = []
         for _ in range(3):
-            with pytest.raises(IndeterminateError, match="level ALL was missed: a, c acknowledged write") as raised:
+            with pytest.raises(IndeterminateError) as raised:
                 queue.enqueue([(word, 1)])
             errors.append(raised.value)
         assert [error.hinted for error in errors] == [("e",)] * 3
@@ -250,7 +250,7 @@ def test_error_tells_that_nothing_was_written(queue: ReplicatedQueue, clusters: 
     """No server can be connected to, so the error says for certain that nothing was written."""
     for cluster in clusters.values():
         cluster.proxy.refuse = True
-    with pytest.raises(UnavailableError, match="nothing was written"):
+    with pytest.raises(UnavailableError):
         queue.enqueue([("fluo", 1)])
     for cluster in clusters.values():
         cluster.proxy.heal()
@@ -354,9 +354,8 @@ def test_copy_of_a_server_is_refused(clusters: Clusters) -> None:
     with clusters["c"].connect() as conn:
         conn.execute("select pgcombine_internal.handoff_handshake('c')")
         conn.execute("update pgcombine.handoff_server set system_identifier = system_identifier + 1")
-        with pytest.raises(psycopg.Error, match='server "c" is a copy') as refused:
+        with raises_state("PC042"):
             conn.execute("select pgcombine_internal.handoff_handshake('c')")
-        assert refused.value.sqlstate == "PC042"
         conn.execute("select pgcombine_internal.handoff_identify('c')")
         assert one(conn, "select epoch from pgcombine_internal.handoff_handshake('c')") == 2
 

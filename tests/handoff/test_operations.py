@@ -226,7 +226,7 @@ def test_quota_refuses_writes_or_marks_the_server(queue: ReplicatedQueue, cluste
             queue.enqueue([("fluo", 1), ("spark", 1)], level="ONE")
         assert one(conn, "select sum(updates) from pgcombine.handoff_hint where destination = 'c'") == 10
         conn.execute(measured, ("-infinity",))
-        with pytest.raises(HintsFullError, match=r"about 10 updates \(of 3\)"):
+        with pytest.raises(HintsFullError):
             queue.enqueue([("fluo", 1)], level="ONE")
         conn.execute("select pgcombine_internal.handoff_register('c', %s, when_full => 'require_repair')", (address,))
         receipt = queue.enqueue([("late", 1)], level="QUORUM")

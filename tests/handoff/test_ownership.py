@@ -176,5 +176,5 @@ def test_servers_without_the_export_can_not_own_it(clusters: Clusters) -> None:
             ownership.own(conn, "search")
         make_export(conn)
         operations.add(conn, "b", "host=b")
-        with pytest.raises(ReplicaError, match="hasn't been named yet"):
+        with pytest.raises(ReplicaError):
             ownership.own(conn, "search")

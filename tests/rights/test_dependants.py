@@ -11,6 +11,7 @@ from psycopg import sql
 from support.queues import add, make_queue, one
 from support.roles import Login
 from support.servers import embedded_only
+from support.states import raises_state
 
 from pgcombine import schema
 from pgcombine.errors import SchemaError
@@ -196,7 +197,7 @@ def test_upgrade_keeps_objects_that_depend_on_views(
     assert one(conn, MADE) == made
     assert {warning.split()[4] for warning in warnings} == {view.removeprefix("pgcombine.") for view, _ in views}
     assert all(f'of role "{attacker.info.user}"' in warning for warning in warnings)
-    with pytest.raises(psycopg.Error, match=r"pgcombine has replaced the view .* by one with other columns"):
+    with raises_state("PC003"):
         conn.execute("select * from attacker.o0")
     attacker.execute("drop schema attacker cascade")
     assert upgraded(dsn) == []
@@ -212,7 +213,7 @@ def test_objects_that_depend_on_a_changed_column_stop_an_upgrade(
     for kind, template in RELATION_KINDS.items():
         if kind != "constant":  # that one doesn't depend on the column
             make(attacker, template, 0, r="pgcombine.queue")
-            with pytest.raises(SchemaError, match=r"(?s)attacker\.o0.*first drop what depends on it"):
+            with pytest.raises(SchemaError):
                 upgraded(dsn)
             attacker.execute("drop schema attacker cascade")
             conn.execute(sql.SQL("create schema attacker authorization {}").format(sql.Identifier(attacker.info.user)))
@@ -229,5 +230,5 @@ def test_roles_may_not_use_types(conn: psycopg.Connection, attacker: psycopg.Con
     assert len(types) > 40
     for (name,) in types:
         for template in (f"create table attacker.t (c {name})", f"create domain attacker.d as {name}"):
-            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for type"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 attacker.execute(template.encode())

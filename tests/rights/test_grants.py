@@ -12,6 +12,7 @@ from psycopg import errors, sql
 from support import run_cli
 from support.queues import add, called, combine_all, current, hold, make_queue, one, values
 from support.roles import Login, as_role
+from support.states import raises_state
 
 from pgcombine import CombineQueue, Worker, drain, schema
 from pgcombine.database.sqlfiles import query
@@ -217,21 +218,20 @@ def test_only_the_owner_grants(queues: psycopg.Connection, granted: Grant) -> No
 
 
 @pytest.mark.parametrize(
-    ("call", "sqlstate", "message"),
+    ("call", "sqlstate"),
     [
-        ("grant_right('work', 'pg_monitor', 'nowhere')", "PC001", "nowhere"),
-        ("grant_right('export', 'pg_monitor', 'nowhere')", "PC021", "nowhere"),
-        ("grant_right('work', 'pg_monitor')", "PC003", "needs the name of a queue"),
-        ("revoke_right('work', 'pg_monitor')", "PC003", "needs the name of a queue"),
-        ("grant_right('read', 'no such role', 'wc')", "42704", "no such role"),
-        ("revoke_right('fly', 'pg_monitor', 'wc')", "PC003", "there is no right 'fly'"),
-        ("revoke_right('monitor', 'pg_monitor', 'wc')", "PC003", "concerns no single queue"),
+        ("grant_right('work', 'pg_monitor', 'nowhere')", "PC001"),
+        ("grant_right('export', 'pg_monitor', 'nowhere')", "PC021"),
+        ("grant_right('work', 'pg_monitor')", "PC003"),
+        ("revoke_right('work', 'pg_monitor')", "PC003"),
+        ("grant_right('read', 'no such role', 'wc')", "42704"),
+        ("revoke_right('fly', 'pg_monitor', 'wc')", "PC003"),
+        ("revoke_right('monitor', 'pg_monitor', 'wc')", "PC003"),
     ],
 )
-def test_invalid_calls_are_refused(queues: psycopg.Connection, call: str, sqlstate: str, message: str) -> None:
-    with pytest.raises(psycopg.Error, match=message) as raised:
+def test_invalid_calls_are_refused(queues: psycopg.Connection, call: str, sqlstate: str) -> None:
+    with raises_state(sqlstate):
         queues.execute(called(call).encode())
-    assert raised.value.sqlstate == sqlstate
 
 
 def test_worker_combines_only_queues_with_the_right(
@@ -274,13 +274,9 @@ def test_worker_combines_only_queues_with_the_right(
 
 def test_worker_refuses_a_named_queue_without_the_right(queues: psycopg.Connection, granted: Grant, dsn: str) -> None:
     role = granted("work", "wc").info.user
-    told = (
-        rf'role "{role}" may not run passes over queue "other" '
-        rf"\(select pgcombine.grant_right\('work', '{role}', 'other'\)\)"
-    )
-    with pytest.raises(NotGrantedError, match=told):
+    with pytest.raises(NotGrantedError):
         Worker(as_role(dsn, role), "other").run(threading.Event())
-    with pytest.raises(NotGrantedError, match=told):
+    with pytest.raises(NotGrantedError):
         drain(as_role(dsn, role), "other")
 
 
@@ -353,7 +349,7 @@ def test_worker_without_temporary_tables_runs_passes(queues: psycopg.Connection,
     add(queues, [("poison", 2**62), ("poison", 2**62)])
     bucket = one(queues, "select bucket from pgcombine_internal.busy('wc')")
     search = "select quarantined from pgcombine_internal.bisect('wc', %s, 1)"
-    with pytest.raises(errors.InsufficientPrivilege, match="may not create temporary tables"):
+    with pytest.raises(errors.InsufficientPrivilege):
         worker.execute(search, (bucket,))
     queues.execute(sql.SQL("grant temporary on database {} to {}").format(database, user))
     assert one(worker, search, bucket) == 1
@@ -393,7 +389,7 @@ def test_right_to_operate_allows_to_pause_and_to_release(queues: psycopg.Connect
         "select pgcombine_internal.resume_destination('server', 'b')",
     )
     for call in ("pause_export('others')", "resume_export('others')", "export_release('others', null, false)"):
-        with pytest.raises(psycopg.Error, match="there is no export"):
+        with raises_state("PC021"):
             operator.execute(called(call).encode())
     assert one(queues, "select count(*) from pgcombine.export_quarantine") == 1
     assert one(queues, "select count(*) from pgcombine.other_quarantine") == 2
@@ -492,7 +488,7 @@ def test_right_to_export_excludes_other_exports(queues: psycopg.Connection, gran
     exporter.execute(query("export_delivered").encode(), (100, "others", 0))
     assert exporter.execute("update pgcombine.export set sweep = null where export = 'others'").rowcount == 0
     assert one(queues, "select sum(delivered) from pgcombine.export_bucket where export = 'others'") == 0
-    with pytest.raises(psycopg.Error, match="there is no export"):
+    with raises_state("PC021"):
         exporter.execute("select pgcombine_internal.claim_export('others')")
     refused(
         exporter,

@@ -10,6 +10,7 @@ import pytest
 from support.exports import make_export
 from support.queues import called, make_queue, one, rows
 from support.roles import Login
+from support.states import raises_state
 
 from pgcombine.database.sqlfiles import query
 from pgcombine.handoff.replicated import new_token
@@ -133,7 +134,7 @@ def test_writer_may_not_move_keys(roles: Roles) -> None:
     roles.writer.execute(note, (list("ab"), 2))  # allowed: each key stays on all servers
     roles.writer.execute(note, (list("abc"), 3))
     for servers, replicas in (("abc", 2), ("ab", 1)):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match='would move keys of queue "wc"') as refused:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege) as refused:
             roles.writer.execute(note, (list(servers), replicas))
         assert "{a, b, c} with 3 replicas" in str(refused.value.diag.message_hint)
     marked = "select array_agg(name order by name) from pgcombine.handoff_replica where needs_repair is not null"
@@ -149,7 +150,7 @@ def test_null_topology_is_refused(roles: Roles, named: str | list[str | None] | 
     """A comparison with null would find no moved keys, so the call would need no further right."""
     note = "select pgcombine_internal.handoff_set_topology('wc', %s::text[], %s::integer)"
     roles.writer.execute(note, (list("abc"), 1))
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match='invalid servers of queue "wc"'):
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
         roles.writer.execute(note, (named if named is None else list(named), replicas))
     refused(roles.writer, note, list("abc"), 2)
     roles.writer.execute(note, (list("abc"), 1))
@@ -230,7 +231,7 @@ def test_invalid_hints_are_refused(roles: Roles) -> None:
 
 def test_only_the_owner_names_a_server(roles: Roles) -> None:
     roles.owner.execute("delete from pgcombine.handoff_server")
-    with pytest.raises(psycopg.Error, match="hasn't been named yet"):
+    with raises_state("PC042"):
         roles.writer.execute("select pgcombine_internal.handoff_handshake('evil')")
     assert one(roles.owner, "select id from pgcombine_internal.handoff_handshake('a')")
 
@@ -239,13 +240,13 @@ def test_writes_obey_row_security_and_column_privileges(roles: Roles) -> None:
     """``handoff_accept`` inserts updates with the rights of the role that calls it."""
     roles.owner.execute("alter table pgcombine.wc_updates enable row level security")
     roles.owner.execute("create policy mine on pgcombine.wc_updates for insert with check (word like 'my %')")
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
         accept(roles.writer, roles.id)
     roles.owner.execute("drop policy mine on pgcombine.wc_updates; revoke insert on pgcombine.wc_updates from public")
     user = psycopg.sql.Identifier(roles.writer.info.user)
     roles.owner.execute(psycopg.sql.SQL("revoke insert on pgcombine.wc_updates from {}").format(user))
     roles.owner.execute(psycopg.sql.SQL("grant insert (word) on pgcombine.wc_updates to {}").format(user))
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for table wc_updates"):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
         accept(roles.writer, roles.id)
 
 
@@ -339,9 +340,8 @@ ELSEWHERE = [
 
 @pytest.mark.parametrize("address", ELSEWHERE)
 def test_address_with_other_settings_is_refused(conn: psycopg.Connection, address: str) -> None:
-    with pytest.raises(psycopg.Error, match='the address of server "b" sets') as caught:
+    with raises_state("PC045"):
         conn.execute("select pgcombine_internal.handoff_register('b', %s)", (address,))
-    assert caught.value.sqlstate == "PC045"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from psycopg import errors, sql
 from support.queues import combine_all, make_queue, one, rows, values
 from support.roles import Login
+from support.states import raises_state
 
 from pgcombine.phrasecount.database import query
 
@@ -103,14 +104,14 @@ def test_load_needs_the_right_to_enqueue(conn: psycopg.Connection, login: Login)
     make_queue(conn)
     make_queue(conn, "own")
     other = login("insert on pgcombine.own_updates")
-    with pytest.raises(errors.InsufficientPrivilege, match=r"may not enqueue to queue .wc."):
+    with pytest.raises(errors.InsufficientPrivilege):
         begin(other)
-    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+    with pytest.raises(errors.InsufficientPrivilege):
         other.execute(
             "insert into pgcombine.spark_load (load, queue, run_id, kind) "
             "values (gen_random_uuid(), 'wc', 'r', 'stage')"
         )
-    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+    with pytest.raises(errors.InsufficientPrivilege):
         other.execute("insert into pgcombine.token (queue, role, token, updates) values ('wc', current_user, 'r', 0)")
 
 
@@ -122,7 +123,7 @@ def test_roles_cannot_use_the_stages_of_others(conn: psycopg.Connection, login: 
     for command in ("select from {}", "insert into {} (word) values ('b')", "lock table {} in access share mode"):
         with pytest.raises(errors.InsufficientPrivilege), other.transaction():
             other.execute(sql.SQL(command).format(sql.Identifier("pgcombine", table)))
-    with pytest.raises(psycopg.Error, match="has ended"):
+    with raises_state("PC030"):
         begin(other, load=load)
     assert end(mine, load) == (1, True)
 
@@ -145,7 +146,7 @@ def test_load_obeys_row_security(conn: psycopg.Connection, login: Login) -> None
     load, table = begin(role, "bad")
     stage(role, table, ("mine", 1), ("theirs", 1))
     for folds in (False, True):
-        with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+        with pytest.raises(errors.InsufficientPrivilege):
             role.execute("select pgcombine_internal.end_load(%s, 'wc', 'bad', null, null, %s)", (load, folds))
     assert one(conn, "select pgcombine.backlog('wc')") == 0
     load, table = begin(role, "good")
@@ -178,7 +179,7 @@ def test_load_fails_after_its_right_is_revoked(conn: psycopg.Connection, login: 
     with pytest.raises(errors.InsufficientPrivilege):
         end(role, load)
     conn.execute(sql.SQL("revoke insert (word) on pgcombine.wc_updates from {}").format(sql.Identifier(role.info.user)))
-    with pytest.raises(errors.InsufficientPrivilege, match=r"may not load into queue .wc."):
+    with pytest.raises(errors.InsufficientPrivilege):
         end(role, load)
     assert one(conn, "select pgcombine.backlog('wc')") == 0
     assert one(role, "select pgcombine_internal.give_up_load(%s)", load)
@@ -187,7 +188,7 @@ def test_load_fails_after_its_right_is_revoked(conn: psycopg.Connection, login: 
 
 def test_initial_load_needs_the_right_to_insert_values(conn: psycopg.Connection, login: Login) -> None:
     make_queue(conn)
-    with pytest.raises(errors.InsufficientPrivilege, match=r"may not load values into queue .wc."):
+    with pytest.raises(errors.InsufficientPrivilege):
         begin(login(ENQUEUE), kind="values")
     role = login("insert on pgcombine.wc_values")
     load, table = begin(role, kind="values")
@@ -196,7 +197,7 @@ def test_initial_load_needs_the_right_to_insert_values(conn: psycopg.Connection,
     assert values(conn) == {"a": 1}
     load, table = begin(role, "again", "values")
     stage(role, table, ("c", 1))
-    with pytest.raises(psycopg.Error, match="isn't empty"):
+    with raises_state("PC005"):
         end(role, load, "again")
 
 
@@ -214,7 +215,7 @@ def test_roles_may_use_the_same_run_ids(conn: psycopg.Connection, login: Login) 
         assert end(mine, load, stream.format(batch)) == (1, True)
     assert begin(mine, stream.format(1))[1] is None
     assert {run for (run,) in mine.execute("select token from pgcombine.token")} == {"stream:q:0", "stream:q:1"}
-    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+    with pytest.raises(errors.InsufficientPrivilege):
         other.execute(
             "insert into pgcombine.token (queue, role, token, updates) values ('wc', %s, 'stream:q:9', 0)",
             (mine.info.user,),
@@ -251,16 +252,15 @@ def test_number_of_loads_of_a_role_is_limited(conn: psycopg.Connection, login: L
     conn.execute("update pgcombine.spark_limit set loads = 3")
     kept = [begin(role, str(n))[0] for n in range(3)]
     for _ in range(2):
-        with pytest.raises(psycopg.Error, match="has 3 loads in progress") as refused:
+        with raises_state("PC032"):
             begin(role, "more")
-        assert refused.value.sqlstate == "PC032"
-    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+    with pytest.raises(errors.InsufficientPrivilege):
         role.execute(
             "insert into pgcombine.spark_load (load, queue, run_id, kind) "
             "select gen_random_uuid(), 'wc', 'r', 'stage' from generate_series(1, 9)"
         )
     begin(other)
-    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+    with pytest.raises(errors.InsufficientPrivilege):
         role.execute("update pgcombine.spark_load set seen_at = 'infinity'")
     conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 h' where load <> %s", (kept[2],))
     with role.transaction():
@@ -271,7 +271,7 @@ def test_number_of_loads_of_a_role_is_limited(conn: psycopg.Connection, login: L
     conn.execute("insert into pgcombine.spark_limit values (%s, 4)", (role.info.user,))
     begin(role, "one more")
     conn.execute("update pgcombine.spark_load set seen_at = now()")
-    with pytest.raises(psycopg.Error, match="has 4 loads in progress"):
+    with raises_state("PC032"):
         begin(role, "too many")
     assert (
         role.execute("select pgcombine_internal.give_up_load(load) from pgcombine.spark_load").fetchall()
@@ -345,9 +345,9 @@ def test_search_path_of_the_caller_does_not_affect_checks(conn: psycopg.Connecti
         set search_path = public, pg_catalog
         """
     )
-    with pytest.raises(errors.InsufficientPrivilege, match="may not enqueue"):
+    with pytest.raises(errors.InsufficientPrivilege):
         begin(role)
-    with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):
+    with pytest.raises(errors.InsufficientPrivilege):
         role.execute(
             "insert into pgcombine.spark_load (load, queue, run_id, kind) "
             "values (gen_random_uuid(), 'wc', 'r', 'stage')"

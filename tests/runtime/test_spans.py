@@ -72,7 +72,7 @@ def test_span_of_a_failure_has_no_key(conn: psycopg.Connection, dsn: str, spans:
     conn.execute("insert into mail values ('a@b.c')")
     conn.execute("select pgcombine.add_observer('wc', 'bad', 'insert into public.mail select word from changes')")
     add(conn, {"a@b.c": 1})
-    with open_connection(dsn) as connection, pytest.raises(PassError, match=r"a@b\.c"):
+    with open_connection(dsn) as connection, pytest.raises(PassError):
         run_pass(connection, "wc", 0)
     (failed,) = spans.get_finished_spans()
     assert attributes(failed)["error.type"] == "23505"

@@ -65,7 +65,7 @@ def test_names_that_differ_by_case_are_distinguished(
     make_queue(conn, value=["n bigint sum", '"N" bigint sum'], delete_when=None)
     one_of_them = spark.createDataFrame([("w", 7)], "word string, N bigint")
     if sink == "jdbc":
-        with pytest.raises(ConfigError, match=r'"n", "N", which Spark\'s JDBC writer takes for one'):
+        with pytest.raises(ConfigError, match='"n", "N"'):
             write(sink, one_of_them)
         spark.conf.set("spark.sql.caseSensitive", "true")
     try:

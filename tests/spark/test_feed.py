@@ -83,7 +83,7 @@ def test_frame_has_the_changes_between_two_offsets(spark: Any, dsn: str, conn: p
     assert changes(early) == [("a", None, 1), ("a", 1, 3)]
     assert read(spark, dsn, startingOffsets="latest").collect() == []
     assert read(spark, dsn, startingOffsets=text, endingOffsets=text).collect() == []
-    with pytest.raises(ConfigError, match="in endingOffsets is before the one in startingOffsets"), explained():
+    with pytest.raises(ConfigError, match="endingOffsets"), explained():
         read(spark, dsn, startingOffsets="latest", endingOffsets=text).collect()
 
 
@@ -146,12 +146,11 @@ def test_offset_that_is_too_old_is_refused(spark: Any, dsn: str, conn: psycopg.C
     start = json.dumps(offset(conn))
     combine(conn, {"a": 1})
     expire(conn)
-    again = 'feed "f" after the offset are no longer kept .*read it all again'
-    with pytest.raises(OffsetTooOldError, match=again), explained():
+    with pytest.raises(OffsetTooOldError), explained():
         read(spark, dsn, startingOffsets=start).collect()
-    with pytest.raises(OffsetTooOldError, match=again), explained():
+    with pytest.raises(OffsetTooOldError), explained():
         follower.run()
-    with pytest.raises(OffsetTooOldError, match=again), explained():
+    with pytest.raises(OffsetTooOldError), explained():
         Follower(spark, dsn, tmp_path / "other", startingOffsets=start).run()
     assert changes(read(spark, dsn)) == []
 
@@ -164,7 +163,7 @@ def test_role_needs_only_the_right_to_read(spark: Any, dsn: str, conn: psycopg.C
         options = {"startingOffsets": "earliest", "maxChangesPerTrigger": "1", "consumer": "me"}
         follower = Follower(spark, as_role(dsn, role), tmp_path, **options)
         for call in (lambda: read(spark, as_role(dsn, role)).collect(), follower.run):
-            with pytest.raises(NotGrantedError, match='may not read queue "wc"'), explained():
+            with pytest.raises(NotGrantedError), explained():
                 call()
         conn.execute("select pgcombine.grant_right('read', %s, 'wc')", (role,))
         assert changes(read(spark, as_role(dsn, role))) == [("a", None, 1), ("a", 1, 2)]

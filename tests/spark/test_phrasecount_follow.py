@@ -151,7 +151,7 @@ def test_queue_of_another_kind_ends_the_stream(spark: Any, dsn: str, conn: psyco
     from pgcombine.phrasecount.follow import follow
 
     conn.execute("select pgcombine.create_queue('phrases', array['word text'], array['n bigint sum'])")
-    with pytest.raises(QueueError, match="isn't phrasecount's"):
+    with pytest.raises(QueueError):
         follow(dsn, Corpus(tmp_path), report=Report(), stop=threading.Event(), on_run=lambda _: None)
 
 

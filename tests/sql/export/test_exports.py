@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from support.exports import make_export
 from support.queues import add, called, combine_all, enqueue, make_queue, one, rows
+from support.states import raises_state
 
 from pgcombine.database.sqlfiles import query
 
@@ -105,9 +106,8 @@ def test_drop_export_needs_force_for_pending_entries(conn: psycopg.Connection) -
     add(conn, {"a": 1})
     combine_all(conn)
     for refused in ("drop_export('search')", "drop_queue('wc')"):
-        with pytest.raises(psycopg.Error) as caught:
+        with raises_state("PC005"):
             conn.execute(f"select pgcombine.{refused}")
-        assert caught.value.sqlstate == "PC005"
     conn.execute("select pgcombine.drop_export('search', force => true)")
     assert one(conn, "select count(*) from pgcombine.destination") == 0
     add(conn, {"a": 1})
@@ -125,14 +125,12 @@ def test_exported_queue_is_dropped_only_with_force(conn: psycopg.Connection) -> 
     make_export(conn, export="archive")
     add(conn, {"a": 1})
     combine_all(conn)
-    with pytest.raises(psycopg.Error, match=r'queue "wc" is exported by "archive"') as caught:
+    with raises_state("PC005") as caught:
         conn.execute((drop % "").encode())
-    assert caught.value.sqlstate == "PC005"
     assert "pgcombine export run archive --drain; pgcombine export drop archive" in str(caught.value.diag.message_hint)
     assert len(entries(conn)) == len(entries(conn, "archive")) == 1
-    with pytest.raises(psycopg.Error) as caught:
+    with raises_state(psycopg.errors.ForeignKeyViolation.sqlstate):
         conn.execute("delete from pgcombine.queue")
-    assert caught.value.sqlstate == psycopg.errors.ForeignKeyViolation.sqlstate
     conn.execute((drop % ", force => true").encode())
     for table in ("queue", "export", "export_bucket", "destination_state", "observer"):
         assert rows(conn, table) == []
@@ -167,9 +165,8 @@ def test_invalid_definitions_are_refused(conn: psycopg.Connection, options: dict
     make_queue(conn)
     make_queue(conn, "sequence", key=["seq bigint"])
     make_export(conn, export="taken")
-    with pytest.raises(psycopg.Error) as caught:
+    with raises_state(sqlstate):
         make_export(conn, **options)
-    assert caught.value.sqlstate == sqlstate
     assert one(conn, "select count(*) from pgcombine.export") == 1
 
 
@@ -190,9 +187,8 @@ def test_web_addresses_without_a_secret_are_accepted(conn: psycopg.Connection, t
     ],
 )
 def test_unknown_exports_are_refused(conn: psycopg.Connection, call: str) -> None:
-    with pytest.raises(psycopg.Error) as caught:
+    with raises_state("PC021"):
         conn.execute(called(call))
-    assert caught.value.sqlstate == "PC021"
 
 
 def test_flush_makes_commits_durable(conn: psycopg.Connection) -> None:

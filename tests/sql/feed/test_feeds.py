@@ -10,6 +10,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 from support.mutants import mutate_functions
 from support.queues import add, combine_all, make_queue, one
+from support.states import raises_state
 
 Vector = dict[str, int]
 
@@ -162,45 +163,43 @@ def test_snapshot_from_before_a_rebucket_is_refused(feed: psycopg.Connection, mo
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute("select")
         feed.execute("select pgcombine.rebucket('wc', 2)")
-        with pytest.raises(psycopg.errors.SerializationFailure, match="rebucketed"):
+        with pytest.raises(psycopg.errors.SerializationFailure):
             reader.execute("select * from pgcombine.f_snapshot()")
 
 
 @pytest.mark.parametrize(
-    ("after", "problem"),
+    "after",
     [
-        ("[]", "is an object"),
-        ("3", "is an object"),
-        ('{"9": 0}', "no bucket '9'"),
-        ('{"x": 0}', "no bucket 'x'"),
-        ('{"01": 0}', "no bucket '01'"),
-        ('{"0": -1}', "sequence -1 of bucket 0 isn't an integer"),
-        ('{"0": 1.5}', "sequence 1.5"),
-        ('{"0": "1"}', 'sequence "1"'),
-        ('{"0": null}', "sequence null"),
-        ('{"0": 99999999999999999999}', "sequence 99999999999999999999"),
-        ('{"0": 77}', "77 of bucket 0 is ahead"),
-        ('{"0": 9223372036854775808}', "9223372036854775808 of bucket 0 is ahead"),
+        "[]",
+        "3",
+        '{"9": 0}',
+        '{"x": 0}',
+        '{"01": 0}',
+        '{"0": -1}',
+        '{"0": 1.5}',
+        '{"0": "1"}',
+        '{"0": null}',
+        '{"0": 99999999999999999999}',
+        '{"0": 77}',
+        '{"0": 9223372036854775808}',
     ],
 )
-def test_bad_offset_is_refused(feed: psycopg.Connection, after: str, problem: str) -> None:
+def test_bad_offset_is_refused(feed: psycopg.Connection, after: str) -> None:
     for call in (
         "pgcombine_internal.feed_offset('f', %s)",
         "pgcombine.f_read(%s)",
         "pgcombine.f_read('{}', upto => %s)",
         "pgcombine.commit_feed('f', 'c', %s)",
     ):
-        with pytest.raises(psycopg.Error, match=problem) as caught:
+        with raises_state("PC003"):
             feed.execute(f"select {call}".encode(), (after,))
-        assert caught.value.sqlstate == "PC003"
 
 
 def test_upto_before_the_offset_is_refused(feed: psycopg.Connection) -> None:
     start = offset(feed)
     combine(feed, {"a": 1})
-    with pytest.raises(psycopg.Error, match="before the offset") as caught:
+    with raises_state("PC003"):
         changes(feed, offset(feed), upto=start)
-    assert caught.value.sqlstate == "PC003"
 
 
 def test_portion_with_a_partial_end_has_only_its_buckets(feed: psycopg.Connection) -> None:
@@ -210,9 +209,8 @@ def test_portion_with_a_partial_end_has_only_its_buckets(feed: psycopg.Connectio
     portion = changes(feed, start, upto={bucket: last})
     assert len(portion) == last - start[bucket] > 0
     assert changes(feed, start, upto={}) == []
-    with pytest.raises(psycopg.Error, match="upto and most can't be given together") as caught:
+    with raises_state("PC003"):
         changes(feed, start, most=3, upto={bucket: last})
-    assert caught.value.sqlstate == "PC003"
 
 
 def test_feed_with_a_large_number_accepts_its_offsets(tx: psycopg.Connection) -> None:
@@ -237,9 +235,8 @@ def test_offset_is_too_old_once_changes_are_truncated(feed: psycopg.Connection) 
         "pgcombine.f_read(%s)",
         "pgcombine.commit_feed('f', 'c', %s)",
     ):
-        with pytest.raises(psycopg.Error, match="no longer kept") as caught:
+        with raises_state("PC051") as caught:
             feed.execute(f"select {call}".encode(), (Jsonb(start),))
-        assert caught.value.sqlstate == "PC051"
         assert "f_snapshot" in (caught.value.diag.message_hint or "")
     assert changes(feed, caught_up) == changes(feed, {}) == [("update", "a", 1, 2)]
     assert found(feed, "select * from pgcombine.verify('wc')") == []
@@ -256,9 +253,8 @@ def test_reader_with_an_old_snapshot_notices_a_truncation(
         assert offset(reader, start) != start
         expire(feed)
         for after in (start, {}):
-            with pytest.raises(psycopg.Error, match="no longer kept") as caught, reader.transaction():
+            with raises_state("PC051"), reader.transaction():
                 changes(reader, after, compact=compact)
-            assert caught.value.sqlstate == "PC051"
         mutate_functions(feed, "counted <> expected", "false")
         assert changes(reader, start, compact=compact) == []  # without the comparison, a truncation isn't noticed
         mutate_functions(feed, "if false then", "if counted <> expected then")
@@ -279,7 +275,7 @@ def test_later_changes_do_not_stand_for_truncated_ones(
         assert offset(reader, start, 1) == middle
         age(feed, 61)
         upkeep(feed)
-        with pytest.raises(psycopg.Error, match="no longer kept"), reader.transaction():
+        with raises_state("PC051"), reader.transaction():
             changes(reader, start, upto=middle, compact=compact)
         assert changes(reader, middle, compact=compact) == [("update", "a", 1, 2)]
 
@@ -370,7 +366,7 @@ def test_keys_stay_in_order_after_a_rebucket(feed: psycopg.Connection, numbers: 
         now = upto
     assert set(values.values()) == {1 + 2 * len(numbers)}
     assert found(feed, "select * from pgcombine.verify('wc')") == []
-    with pytest.raises(psycopg.Error, match="beyond a rebucket"):
+    with raises_state("PC003"):
         changes(feed, {}, upto=now)
     expire(feed)
     assert one(feed, "select turns from pgcombine.feed") == []
@@ -386,9 +382,8 @@ def test_offset_that_lacks_a_truncated_bucket_is_too_old(feed: psycopg.Connectio
     last = offset(feed)
     partial = {bucket: sequence for bucket, sequence in last.items() if bucket in former}
     for after in (former, partial):
-        with pytest.raises(psycopg.Error, match="no longer kept") as caught:
+        with raises_state("PC051"):
             offset(feed, after)
-        assert caught.value.sqlstate == "PC051"
     assert len(changes(feed, {})) == 40
     bucket = next(iter(last))
     assert 0 < len(changes(feed, {}, upto={bucket: last[bucket]})) < 40
@@ -400,7 +395,7 @@ def test_offset_of_a_former_feed_is_too_old(feed: psycopg.Connection) -> None:
     feed.execute("select pgcombine.drop_feed('f')")
     make_feed(feed)
     combine(feed, {"a": 1}, {"a": 1})
-    with pytest.raises(psycopg.Error, match="no longer kept"):
+    with raises_state("PC051"):
         changes(feed, former)
     assert len(changes(feed, {})) == 2
 
@@ -444,17 +439,15 @@ def test_pass_fails_without_the_row_of_its_bucket(feed: psycopg.Connection) -> N
     ],
 )
 def test_call_is_refused(feed: psycopg.Connection, call: str, sqlstate: str) -> None:
-    with pytest.raises(psycopg.Error) as caught:
+    with raises_state(sqlstate):
         feed.execute(f"select pgcombine.{call}".encode())
-    assert caught.value.sqlstate == sqlstate
 
 
 @pytest.mark.parametrize("column", ["after", "_bucket", "upto"])
 def test_queue_with_a_column_of_the_feed_is_refused(tx: psycopg.Connection, column: str) -> None:
     make_queue(tx, key=[f"{column} text"])
-    with pytest.raises(psycopg.Error, match="can't have a feed") as caught:
+    with raises_state("PC003"):
         make_feed(tx)
-    assert caught.value.sqlstate == "PC003"
 
 
 @pytest.mark.parametrize(("setting", "in_pass"), [("off", "on"), ("local", "on"), ("remote_write", "remote_write")])
@@ -476,9 +469,8 @@ def test_drop_does_not_wait_long_for_a_reader(feed: psycopg.Connection, module_d
     with psycopg.connect(module_dsn) as reader:
         changes(reader, {})
         feed.execute("set lock_timeout = '10ms'")
-        with pytest.raises(psycopg.Error, match="can't be dropped while sessions are reading it") as caught:
+        with raises_state("PC006"):
             feed.execute("select pgcombine.drop_feed('f')")
-        assert caught.value.sqlstate == "PC006"
         combine(feed, {"a": 1})
     feed.execute("select pgcombine.drop_feed('f')")
     assert one(feed, "show lock_timeout") == "10ms"
@@ -488,7 +480,7 @@ def test_existing_feed_takes_no_number(feed: psycopg.Connection) -> None:
     drawn = "select last_value from pg_sequences where sequencename = 'feed_number_seq'"
     before = one(feed, drawn)
     make_feed(feed, retention="1 min", if_not_exists=True)
-    with pytest.raises(psycopg.Error, match='"f", or one of the names'):
+    with raises_state("PC003"):
         make_feed(feed)
     assert one(feed, drawn) == before
 
@@ -499,9 +491,8 @@ def test_foreign_functions_of_the_same_names_stay(feed: psycopg.Connection) -> N
             f"create function pgcombine.{name}(integer) returns integer language sql return 1;"
             f"create function pgcombine.{name}(text) returns integer language sql return 1"
         )
-    with pytest.raises(psycopg.Error, match="g_read") as caught:
+    with raises_state("PC002"):
         make_feed(feed, "g")
-    assert caught.value.sqlstate == "PC002"
     assert found(feed, "select * from pgcombine.verify('wc')") == []
     feed.execute("select pgcombine.drop_feed('f')")
     assert one(feed, "select count(*) from pg_proc where proname ~ '^[fg]_read$'") == 4
@@ -546,7 +537,7 @@ def test_reader_needs_the_right_to_read_the_queue(feed: psycopg.Connection, role
     ]
     feed.execute(f"set role {role}")
     for call in calls:
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="may not read"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
             feed.execute(call.encode())
     assert found(feed, "select * from pgcombine.feed_stat") == []
     feed.execute(f"reset role; select pgcombine.grant_right('read', '{role}', 'wc'); set role {role}")
@@ -595,8 +586,7 @@ def test_feed_has_a_limited_number_of_consumers(feed: psycopg.Connection) -> Non
     commit = "select pgcombine.commit_feed('f', %s, '{}')"
     feed.execute("select pgcombine.commit_feed('f', 'c' || n, '{}') from generate_series(1, 1000) n")
     feed.execute(commit, ("c1",))
-    with pytest.raises(psycopg.Error, match="has 1000 consumers already") as caught, feed.transaction():
+    with raises_state("PC003"), feed.transaction():
         feed.execute(commit, ("c1001",))
-    assert caught.value.sqlstate == "PC003"
     feed.execute("select pgcombine.commit_feed('f', 'c1', null)")
     feed.execute(commit, ("c1001",))

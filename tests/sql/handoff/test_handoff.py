@@ -11,6 +11,7 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 from support.queues import combine_all, current, make_queue, one, rows
+from support.states import raises_state
 
 from pgcombine.database.sqlfiles import query
 from pgcombine.handoff.replicated import new_token
@@ -74,9 +75,8 @@ def test_only_recent_tokens_create_partitions(tx: psycopg.Connection) -> None:
     tx.execute("select pgcombine_internal.handoff_handshake('a')")
     claim = "select status from pgcombine_internal.handoff_store_tokens('wc', %s, %s, '{null}')"
     for ahead in range(2, 302):
-        with pytest.raises(psycopg.Error, match="check the clocks") as refused, tx.transaction():
+        with raises_state("PC041"), tx.transaction():
             tx.execute(claim, ([token_of(tx, f"-{ahead} days")], [uuid4()]))
-        assert refused.value.sqlstate == "PC041"
     for age in ("15 days", "300 days", "20000 days"):
         assert one(tx, claim, [token_of(tx, age)], [uuid4()]) == "expired"
     assert one(tx, PARTITIONS) is None
@@ -220,26 +220,25 @@ def test_shape_depends_on_the_columns(tx: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "state", "message"),
+    ("call", "state"),
     [
-        ("handoff_check(gen_random_uuid(), 'wc', null)", "PC042", "this is not server"),
-        ("handoff_register('a b', '')", "PC045", "invalid name of a server: 'a b'"),
-        ("handoff_register('a', '', max_rows => 0)", "PC045", "invalid quota"),
-        ("handoff_verify_identity('x', gen_random_uuid(), 1)", "PC045", "not registered"),
-        ("handoff_unregister('x')", "PC045", "not registered"),
-        ("handoff_discard('x', 'y')", "PC045", "not registered"),
+        ("handoff_check(gen_random_uuid(), 'wc', null)", "PC042"),
+        ("handoff_register('a b', '')", "PC045"),
+        ("handoff_register('a', '', max_rows => 0)", "PC045"),
+        ("handoff_verify_identity('x', gen_random_uuid(), 1)", "PC045"),
+        ("handoff_unregister('x')", "PC045"),
+        ("handoff_discard('x', 'y')", "PC045"),
     ],
 )
-def test_invalid_calls_are_refused(tx: psycopg.Connection, call: str, state: str, message: str) -> None:
-    with pytest.raises(psycopg.Error, match=message) as refused:
+def test_invalid_calls_are_refused(tx: psycopg.Connection, call: str, state: str) -> None:
+    with raises_state(state):
         tx.execute(f"select pgcombine_internal.{call}")
-    assert refused.value.sqlstate == state
 
 
 def test_a_server_has_one_name(tx: psycopg.Connection) -> None:
     first = one(tx, "select id from pgcombine_internal.handoff_handshake('a')")
     assert one(tx, "select id from pgcombine_internal.handoff_handshake('a')") == first
-    with pytest.raises(psycopg.Error, match='this server is "a", not "b"'), tx.transaction():
+    with raises_state("PC042"), tx.transaction():
         tx.execute("select pgcombine_internal.handoff_handshake('b')")
     tx.execute("select pgcombine_internal.handoff_identify('b')")
     assert tx.execute("select epoch, id <> %s from pgcombine_internal.handoff_handshake('b')", (first,)).fetchone() == (
@@ -250,7 +249,7 @@ def test_a_server_has_one_name(tx: psycopg.Connection) -> None:
 
 def test_a_server_is_not_its_own_replica(tx: psycopg.Connection) -> None:
     tx.execute("select pgcombine_internal.handoff_handshake('a')")
-    with pytest.raises(psycopg.Error, match='"a" is this server itself'):
+    with raises_state("PC045"):
         tx.execute("select pgcombine_internal.handoff_register('a', 'host=a')")
 
 

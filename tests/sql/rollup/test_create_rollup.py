@@ -10,58 +10,58 @@ import pytest
 from support.needs import does_not_apply
 from support.queues import one
 from support.rollups import Rollup
+from support.states import raises_state
 
 LONG = "r" * 41
 
 
 @pytest.mark.parametrize(
-    ("given", "message", "hint"),
+    ("given", "hint"),
     [
-        ({"source": "seen"}, "seen can't be the source of a rollup: it isn't a table", "join the others when you read"),
-        ({"source": "brief"}, "brief can't be the source of a rollup: .* that stays", "a rollup of one table"),
-        ({"source": "part"}, "part is a part of another table", "make the rollup of whole"),
-        ({"source": "heir"}, "heir is a part of another table", "make the rollup of src"),
-        ({"key": []}, "needs at least one key column and one value column", "customer"),
-        ({"value": []}, "needs at least one key column and one value column", "customer"),
-        ({"key": ["sum(v) as x"]}, r"key column 'sum\(v\) as x' has an aggregate", "name it in value"),
-        ({"value": ["v"]}, 'value column "v" isn\'t an aggregate', r"max\(…\)"),
-        ({"value": ["count(*) + 1"]}, r"'count\(\*\) \+ 1' .*it has no name", r"name it: 'count\(\*\) \+ 1 as …'"),
-        ({"key": ["k, v"]}, "'k, v' .*it has 2 output columns", "one expression"),
-        ({"key": ["(select min(v) from other) as x"]}, "reads another table", "join the other table"),
-        ({"key": ["src.ctid::text as x"]}, "a whole row or a system column", "columns of the table"),
-        ({"value": ["max(src::text) as x"]}, "a whole row or a system column", "columns of the table"),
-        ({"value": ["sum("]}, r"'sum\(' can't be a column over src: syntax error", "as in a select list"),
-        ({"key": ["nope"]}, 'column "nope" does not exist', "as in a select list"),
-        ({"key": ["date_trunc('day', at) as day"]}, r"date_trunc\('day'.* can depend on the session", "'UTC'"),
-        ({"value": ["max(at::text) as x"]}, "can depend on the session", "as an index does"),
-        ({"value": ["string_agg(at::text, ',') as x"]}, "can depend on the session", "as an index does"),
-        ({"value": ["jsonb_agg(at order by at) as x"]}, "can depend on the session", "as an index does"),
-        ({"value": ["jsonb_agg(v) as x"]}, "depends on the order", "order by"),
-        ({"value": ["any_value(v) as x"]}, "depends on the order", "order by"),
-        ({"value": ["count((id, v)) as x"]}, "aggregates rows", "one column"),
-        ({"value": ["count(distinct current_user) as x"]}, "can depend on the session", "as an index does"),
-        ({"filter": "at > now()"}, "can depend on the session", "as an index does"),
-        ({"filter": "v + 1"}, r"the filter v \+ 1 isn.t a condition of a row", "for example"),
-        ({"filter": "count(*) > 1"}, r"the filter count\(\*\) > 1 isn.t a condition of a row", "for example"),
-        ({"slice_by": "nope"}, 'src has no column "nope" to slice by', "name an indexed column"),
-        ({"key": ["k", "v as k"]}, '"k"', "name"),
-        ({"value": ["count(*) as k"]}, '"k"', "name"),
-        ({"value": ["count(*) as pgcombine_x"]}, "pgcombine_x", ""),
-        ({"name": LONG}, LONG, ""),
-        ({"name": "Big"}, "Big", ""),
+        ({"source": "seen"}, "join the others when you read"),
+        ({"source": "brief"}, "a rollup of one table"),
+        ({"source": "part"}, "make the rollup of whole"),
+        ({"source": "heir"}, "make the rollup of src"),
+        ({"key": []}, "customer"),
+        ({"value": []}, "customer"),
+        ({"key": ["sum(v) as x"]}, "name it in value"),
+        ({"value": ["v"]}, r"max\(…\)"),
+        ({"value": ["count(*) + 1"]}, r"name it: 'count\(\*\) \+ 1 as …'"),
+        ({"key": ["k, v"]}, "one expression"),
+        ({"key": ["(select min(v) from other) as x"]}, "join the other table"),
+        ({"key": ["src.ctid::text as x"]}, "columns of the table"),
+        ({"value": ["max(src::text) as x"]}, "columns of the table"),
+        ({"value": ["sum("]}, "as in a select list"),
+        ({"key": ["nope"]}, "as in a select list"),
+        ({"key": ["date_trunc('day', at) as day"]}, "'UTC'"),
+        ({"value": ["max(at::text) as x"]}, "as an index does"),
+        ({"value": ["string_agg(at::text, ',') as x"]}, "as an index does"),
+        ({"value": ["jsonb_agg(at order by at) as x"]}, "as an index does"),
+        ({"value": ["jsonb_agg(v) as x"]}, "order by"),
+        ({"value": ["any_value(v) as x"]}, "order by"),
+        ({"value": ["count((id, v)) as x"]}, "one column"),
+        ({"value": ["count(distinct current_user) as x"]}, "as an index does"),
+        ({"filter": "at > now()"}, "as an index does"),
+        ({"filter": "v + 1"}, "for example"),
+        ({"filter": "count(*) > 1"}, "for example"),
+        ({"slice_by": "nope"}, "name an indexed column"),
+        ({"key": ["k", "v as k"]}, "name"),
+        ({"value": ["count(*) as k"]}, "name"),
+        ({"value": ["count(*) as pgcombine_x"]}, ""),
+        ({"name": LONG}, ""),
+        ({"name": "Big"}, ""),
     ],
 )
 def test_a_refused_definition_names_the_value_and_the_cure(
-    src: psycopg.Connection, given: dict[str, Any], message: str, hint: str
+    src: psycopg.Connection, given: dict[str, Any], hint: str
 ) -> None:
     src.execute(
         "create view seen as select * from src; create temporary table brief (k int); create table other (v int)"
     )
     src.execute("create table whole (k int) partition by list (k); create table part partition of whole default")
     src.execute("create table heir () inherits (src)" if given.get("source") == "heir" else "select")
-    with pytest.raises(psycopg.Error, match=message) as refused:
+    with raises_state("PC003") as refused:
         Rollup.make(src, **given)
-    assert refused.value.sqlstate == "PC003"
     assert re.search(hint, refused.value.diag.message_hint or ""), refused.value.diag.message_hint
     assert src.execute("table pgcombine.queue").fetchall() == []
 
@@ -69,14 +69,13 @@ def test_a_refused_definition_names_the_value_and_the_cure(
 def test_a_name_that_is_taken_is_refused(src: psycopg.Connection) -> None:
     src.execute("select pgcombine.create_queue('q', '{k text}', '{n bigint sum}'); create view pgcombine.x as select 1")
     Rollup.make(src)
-    for name, message in {"q": "q", "x": "a relation pgcombine.x exists", "r": "r"}.items():
-        with pytest.raises(psycopg.Error, match=message) as refused:
+    for name in ("q", "x", "r"):
+        with raises_state("PC002"):
             Rollup.make(src, name=name)
-        assert refused.value.sqlstate == "PC002", name
     Rollup.make(src, if_not_exists=True)
-    with pytest.raises(psycopg.Error, match='rollup "r" has another definition') as refused:
+    with raises_state("PC002") as refused:
         Rollup.make(src, filter="v > 1", if_not_exists=True)
-    assert (refused.value.sqlstate, refused.value.diag.message_hint) == ("PC002", "it is count(*) as n by k of src")
+    assert "count(*) as n by k of src" in str(refused.value.diag.message_hint)  # the definition that there is
 
 
 AMOUNTS = ["null", "1", "2.50", "-3", "1e-9", "'NaN'", "'Infinity'", "'-Infinity'"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from support.states import raises_state
 
 LONG = "(select string_agg(md5(i::text), '') from generate_series(1, {}) i)"
 TYPES = {  # a key of this type that is too long for a queue
@@ -25,7 +26,7 @@ def test_rows_with_a_long_key_can_be_taken_away(conn: psycopg.Connection, type_:
     conn.execute("select pgcombine.create_rollup('r', 'src', '{k}', '{sum(n) as n,max(n) as m}')")
     conn.execute("call pgcombine.backfill('r')")
     conn.execute("update src set note = 'a'")
-    with pytest.raises(psycopg.errors.CheckViolation, match="at most 2600 bytes"):
+    with pytest.raises(psycopg.errors.CheckViolation):
         conn.execute(f"insert into src values ({long}, 1)".encode())  # noqa: S608
     told = conn.execute("select problem from pgcombine.verify_rollup('r')").fetchall()
     assert told == [("1 rows of public.src don't count, since their keys have more than 2600 bytes",)]
@@ -90,9 +91,8 @@ def test_writer_of_a_source_can_be_prepared(conn: psycopg.Connection, dsn: str) 
 def test_unlogged_source_is_refused(conn: psycopg.Connection) -> None:
     conn.execute("create unlogged table src (k text)")
     create = "select pgcombine.create_rollup('r', 'src', '{k}', '{count(*) as n}')"
-    with pytest.raises(psycopg.Error) as refused:
+    with raises_state("PC003"):
         conn.execute(create)
-    assert refused.value.sqlstate == "PC003"
     conn.execute("alter table src set logged")
     conn.execute(create)
     conn.execute("alter table src set unlogged")
@@ -104,8 +104,7 @@ def test_drop_needs_foreign_keys(conn: psycopg.Connection) -> None:
     conn.execute("create table src (k text)")
     conn.execute("select pgcombine.create_rollup('r', 'src', '{k}', '{count(*) as n}')")
     conn.execute("set session_replication_role = replica")
-    with pytest.raises(psycopg.Error) as refused:
+    with raises_state("PC003"):
         conn.execute("select pgcombine.drop_rollup('r')")
-    assert refused.value.sqlstate == "PC003"
     conn.execute("reset session_replication_role; select pgcombine.drop_rollup('r')")
     conn.execute("select pgcombine.create_queue('r', '{k text}', '{n int sum}')")

@@ -15,6 +15,7 @@ from support.queues import one
 from support.rollups import Rollup
 from support.servers import Server, names, start
 from support.sessions import in_background, waits
+from support.states import raises_state
 from support.tiers import each_nth
 
 VALUE = ["count(*) as n", "sum(v) as v", "max(w) as w", "count(distinct v) as d"]
@@ -67,9 +68,8 @@ def test_writer_with_an_old_snapshot_counts_or_gets_a_clear_error(
                 else:
                     rollup.call(src, step.removeprefix("before "))
             if statement.startswith("truncate"):
-                with pytest.raises(psycopg.Error, match="needs isolation level read committed") as refused:
+                with raises_state("PC003"):
                     old.execute(statement)
-                assert refused.value.sqlstate == "PC003"
                 old.rollback()
             else:
                 old.execute(statement)
@@ -91,11 +91,8 @@ def test_source_does_not_silently_become_a_part(conn: psycopg.Connection, part: 
     rollup = Rollup.make(conn)
     rollup.call(conn, "backfill")
     if watched:
-        with pytest.raises(
-            psycopg.Error, match=r"src, the source of .*, can't become a part of public\.whole"
-        ) as refused:
+        with raises_state("PC003") as refused:
             conn.execute(f"alter table {becomes}".encode())
-        assert refused.value.sqlstate == "PC003"
         assert "drop_rollup('r')" in str(refused.value.diag.message_hint)
         conn.execute("insert into src values ('a', 1)")
         assert rollup.differing(conn) == []
@@ -299,9 +296,8 @@ def test_source_does_not_silently_lose_what_a_rollup_reads(src: psycopg.Connecti
     assert src.execute("select * from pgcombine.verify_rollup('r')").fetchall() == []
     statement = what.replace("column v", "column w").replace("(v", "(w").encode()
     if watched:
-        with pytest.raises(psycopg.Error, match=r"rollup .* reads") as refused:
+        with raises_state("PC003") as refused:
             src.execute(statement)
-        assert refused.value.sqlstate == "PC003"
         assert "drop_rollup('r')" in str(refused.value.diag.message_hint)
         src.execute("insert into public.made values ('a', 2)")
         assert src.execute("select g, v from pgcombine.r").fetchall() == [("4x", 3)]
@@ -392,7 +388,7 @@ def test_pass_with_an_older_snapshot_does_not_take_a_rewritten_source_for_empty(
         old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         old.execute("select")
         src.execute(statement.encode())
-        with pytest.raises(psycopg.errors.SerializationFailure, match="was truncated or rewritten"):
+        with pytest.raises(psycopg.errors.SerializationFailure):
             old.execute("select pgcombine.combine('r', b) from generate_series(0, 3) b")
         old.rollback()
     rollup.call(src, "drain")
@@ -447,9 +443,8 @@ def test_part_whose_rows_an_older_snapshot_does_not_show_is_refused(
         old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         old.execute("select")
         src.execute("insert into part (k) values ('a')")
-        with pytest.raises(psycopg.Error, match="part may have rows that rollup") as refused:
+        with raises_state("PC003"):
             old.execute(f"alter table public.part {'' if comes else 'no '}inherit public.src".encode())
-        assert refused.value.sqlstate == "PC003"
     assert rollup.differing(src) == []
 
 
@@ -491,11 +486,10 @@ def test_functions_of_other_roles_are_refused(src: psycopg.Connection, role: str
     """Such a function would run with the rights of the schema's owner, which the function's owner could misuse."""
     src.execute("create function public.f(text) returns text language sql immutable as 'select $1'")
     src.execute(f"alter function public.f(text) owner to {role}".encode())
-    with pytest.raises(psycopg.Error, match="calls a function of another role") as refused:
+    with raises_state("PC003"):
         src.execute(
             "select pgcombine.create_rollup('r', 'public.src', array['public.f(k) as k'], array['count(*) as n'])"
         )
-    assert refused.value.sqlstate == "PC003"
     src.execute("drop function public.f")
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import NullPool, create_engine
 from support.fronts import add_mapping, add_node, connected, make_front, make_shards
 from support.queues import add, combine_all, make_queue, one, values
 from support.servers import with_contrib
+from support.states import raises_state
 from support.wait import eventually
 
 from pgcombine import CombineQueue, schema
@@ -64,7 +65,7 @@ def test_python_uses_a_front_as_a_queue(front: psycopg.Connection, dsn: str, nod
     with create_engine(url, poolclass=NullPool).begin() as connection:
         assert queue.enqueue(connection, [("w2", 1)], token="a") == 0
         assert queue.enqueue(connection, [("w2", 1)], token="b") == 1
-    with pytest.raises(InvalidUpdateError, match="wordd"):
+    with pytest.raises(InvalidUpdateError):
         queue.enqueue(front, [{"wordd": "w0"}], token="c")
     expected = dict.fromkeys(words, 12) | {"w0": 15, "w2": 13}
     assert queue.get(front, [*words, "unknown"]) == expected
@@ -134,28 +135,24 @@ def test_call_with_the_same_token_waits_for_the_first(front: psycopg.Connection,
 
 
 @pytest.mark.parametrize(
-    ("token", "updates", "message"),
+    ("token", "updates"),
     [
-        ("", [{"word": "a"}], "is empty"),
-        (None, [{"word": "a"}], "is empty"),
-        ("t", [{"wort": "a"}], 'has no column "wort"'),
-        ("t", [{"n": 1}], '"word" is missing or null'),
-        ("t", 7, "must be a JSON array of objects, not 7"),
+        ("", [{"word": "a"}]),
+        (None, [{"word": "a"}]),
+        ("t", [{"wort": "a"}]),
+        ("t", [{"n": 1}]),
+        ("t", 7),
     ],
 )
-def test_front_refuses_what_a_queue_refuses(
-    front: psycopg.Connection, token: str | None, updates: object, message: str
-) -> None:
-    with pytest.raises(psycopg.Error, match=message) as error:
+def test_front_refuses_what_a_queue_refuses(front: psycopg.Connection, token: str | None, updates: object) -> None:
+    with raises_state("PC004"):
         front.execute(ONCE, (token, Jsonb(updates)))
-    assert error.value.sqlstate == "PC004"
 
 
 def test_unknown_name_is_an_unknown_queue(front: psycopg.Connection) -> None:
     for call in ("enqueue('wx', '[]')", "enqueue_once('wx', 't', '[]')", "shard_of('wx', 'a')"):
-        with pytest.raises(psycopg.Error, match=r'there is no (queue|front) "wx"') as error:
+        with raises_state("PC001"):
             front.execute(f"select pgcombine.{call}".encode())
-        assert error.value.sqlstate == "PC001"
 
 
 def test_keys_of_several_columns_are_hashed_together(conn: psycopg.Connection, nodes: list[str]) -> None:
@@ -169,9 +166,8 @@ def test_keys_of_several_columns_are_hashed_together(conn: psycopg.Connection, n
         ("2026-11-26", "a", 2, None),
     ]
     assert one(conn, "select pgcombine.shard_of('wc', '2026-11-25', 'a')") in range(4)
-    with pytest.raises(psycopg.Error, match="has other columns") as error:
+    with raises_state("PC004"):
         conn.execute("select pgcombine.shard_of('wc', 'a')")
-    assert error.value.sqlstate == "PC004"
 
 
 def taken_by_a_queue(front: psycopg.Connection, nodes: list[str]) -> None:
@@ -207,19 +203,19 @@ def too_many(front: psycopg.Connection, nodes: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prepare", "call", "sqlstate", "message"),
+    ("prepare", "call", "sqlstate"),
     [
-        (None, "'wc', '{}'", "PC003", "has no nodes"),
-        (None, "'wc', '{n0,n7}'", "PC003", 'no server "n7"'),
-        (None, "'W', '{n0}'", "PC003", "invalid queue name 'W'"),
-        (None, "'wc', '{n0,n1}', 5", "PC003", 'no node has the queue "wc_04"'),
-        (taken_by_a_queue, "'wc', '{n0,n1}'", "PC002", "pgcombine.wc_updates exists"),
-        (missing, "'wc', '{n0,n1}'", "PC003", 'no node has the queue "wc_01"'),
-        (twice, "'wc', '{n0,n1}'", "PC003", 'shard 0 of queue "wc" is on two nodes: n0 and n1'),
-        (other_columns, "'wc', '{n0,n1}'", "PC003", 'queue "wc_01" has other columns'),
-        (other_settings, "'wc', '{n0,n1}'", "PC003", 'queue "wc_01" has other settings'),
-        (common_divisor, "'wc', '{n0,n1}'", "PC003", "6 partitions, of which 3 would stay empty among 4 shards"),
-        (too_many, "'wc', '{n0,n1}', 4", "PC003", 'node "n1" has the queue "wc_04"'),
+        (None, "'wc', '{}'", "PC003"),
+        (None, "'wc', '{n0,n7}'", "PC003"),
+        (None, "'W', '{n0}'", "PC003"),
+        (None, "'wc', '{n0,n1}', 5", "PC003"),
+        (taken_by_a_queue, "'wc', '{n0,n1}'", "PC002"),
+        (missing, "'wc', '{n0,n1}'", "PC003"),
+        (twice, "'wc', '{n0,n1}'", "PC003"),
+        (other_columns, "'wc', '{n0,n1}'", "PC003"),
+        (other_settings, "'wc', '{n0,n1}'", "PC003"),
+        (common_divisor, "'wc', '{n0,n1}'", "PC003"),
+        (too_many, "'wc', '{n0,n1}', 4", "PC003"),
     ],
 )
 def test_invalid_front_is_refused(
@@ -228,16 +224,14 @@ def test_invalid_front_is_refused(
     prepare: Callable[[psycopg.Connection, list[str]], None] | None,
     call: str,
     sqlstate: str,
-    message: str,
 ) -> None:
     for number, dsn in enumerate(nodes):
         make_shards(dsn, (number, number + 2))
         add_node(conn, f"n{number}", dsn)
     if prepare is not None:
         prepare(conn, nodes)
-    with pytest.raises(psycopg.Error, match=message) as error:
+    with raises_state(sqlstate):
         conn.execute(f"select pgcombine.create_front({call})".encode())
-    assert error.value.sqlstate == sqlstate
     assert one(conn, "select count(*) from pgcombine.front") == 0
 
 
@@ -247,9 +241,8 @@ def test_shard_with_keys_of_other_shards_is_refused(front: psycopg.Connection, n
     combine_nodes(nodes[:1])
     front.execute("select pgcombine.drop_front('wc')")
     make_shards(nodes[0], range(4, 8))
-    with pytest.raises(psycopg.Error, match=r'queue "wc_0[0-3]" has keys of other shards, such as \(w') as error:
+    with raises_state("PC003"):
         front.execute("select pgcombine.create_front('wc', '{n0,n1}')")
-    assert error.value.sqlstate == "PC003"
 
 
 @pytest.mark.parametrize("key", ["mood mood", "kind regclass", 'word text collate "loose"'])
@@ -258,17 +251,15 @@ def test_key_without_a_stable_hash_is_refused(conn: psycopg.Connection, nodes: l
         with connected(dsn) if dsn else nullcontext(conn) as there:
             there.execute("create type mood as enum ('glad', 'sad')")
             there.execute("create collation loose (provider = icu, locale = 'und', deterministic = false)")
-    with pytest.raises(psycopg.Error, match="have no stable hash") as error:
+    with raises_state("PC003"):
         make_front(conn, nodes, key=[key])
-    assert error.value.sqlstate == "PC003"
 
 
 def test_name_of_a_front_is_taken(front: psycopg.Connection) -> None:
-    with pytest.raises(psycopg.Error, match="a relation named wc_updates exists"):
+    with raises_state("PC002"):
         make_queue(front)
-    with pytest.raises(psycopg.Error, match=r"pgcombine\.wc_updates exists") as error:
+    with raises_state("PC002"):
         front.execute("select pgcombine.create_front('wc', '{n0,n1}')")
-    assert error.value.sqlstate == "PC002"
 
 
 def test_drop_front_keeps_the_queues_of_its_shards(front: psycopg.Connection, nodes: list[str]) -> None:
@@ -312,9 +303,9 @@ def test_right_on_a_node_decides_what_a_role_can_do(front: psycopg.Connection, n
             add_mapping(front, node, role, role, "not-secret")
         front.execute(f"grant insert on pgcombine.wc_updates, pgcombine_internal.wc_token to {role}".encode())
         front.execute(f"set role {role}".encode())
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for table wc_0"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
             add(front, {"a": 1})
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="wc_current"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
             front.execute(CURRENT)
         for dsn in nodes:
             with connected(dsn) as conn:

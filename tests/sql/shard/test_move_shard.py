@@ -17,6 +17,7 @@ from support.fronts import add_node, connected, make_shards
 from support.queues import add, one
 from support.servers import Server, with_contrib
 from support.sessions import waits
+from support.states import raises_state
 
 from pgcombine.errors import (
     InvalidDefinitionError,
@@ -112,9 +113,8 @@ def test_move_to_its_own_node_cancels_a_killed_move(
 ) -> None:
     with killed(monkeypatch, step, after=after):
         moving.move_shard(dsn, "wc", 1, "n0")
-    with pytest.raises(psycopg.Error, match='"wc_01" is being moved to another node') as refused:
+    with raises_state("PC015"):
         add(filled, dict.fromkeys(WORDS, 1))
-    assert refused.value.sqlstate == "PC015"
     moving.move_shard(dsn, "wc", 1, "n1")
     assert queues(nodes) == [["wc_00", "wc_02"], ["wc_01", "wc_03"]]
     assert filled.execute(PLACES).fetchall() == [(1, "n1", None, None)]
@@ -123,19 +123,19 @@ def test_move_to_its_own_node_cancels_a_killed_move(
 
 
 def test_move_that_would_lose_something_is_refused(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
-    with pytest.raises(InvalidDefinitionError, match='front "wc" has no shard 4'):
+    with pytest.raises(InvalidDefinitionError):
         moving.move_shard(dsn, "wc", 4, "n0")
-    with pytest.raises(InvalidDefinitionError, match='no server "n7"'):
+    with pytest.raises(InvalidDefinitionError):
         moving.move_shard(dsn, "wc", 1, "n7")
-    with pytest.raises(QueueNotFoundError, match='no front "wx"'):
+    with pytest.raises(QueueNotFoundError):
         moving.move_shard(dsn, "wx", 1, "n0")
     with connected(nodes[1]) as conn:
         conn.execute("select pgcombine.pause('wc_01')")
-        with pytest.raises(QueueNotEmptyError, match='queue "wc_01" is paused'):
+        with pytest.raises(QueueNotEmptyError):
             moving.move_shard(dsn, "wc", 1, "n0")
         conn.execute("select pgcombine.resume('wc_01')")
         conn.execute("select pgcombine.add_observer('wc_01', 'seen', 'select from changes')")
-    with pytest.raises(QueueNotEmptyError, match='queue "wc_01" has observers'):
+    with pytest.raises(QueueNotEmptyError):
         moving.move_shard(dsn, "wc", 1, "n0")
     add(filled, dict.fromkeys(WORDS, 1))
     assert current(filled) == dict.fromkeys(WORDS, 4)
@@ -146,7 +146,7 @@ def test_queue_that_is_not_the_shards_is_never_dropped(filled: psycopg.Connectio
     with connected(nodes[0]) as conn:
         add(conn, {"other": 7}, "wc_01")
         for _ in range(2):
-            with pytest.raises(QueueExistsError, match='already has a queue "wc_01"'):
+            with pytest.raises(QueueExistsError):
                 moving.move_shard(dsn, "wc", 1, "n0")
         moving.move_shard(dsn, "wc", 1, "n1")
         assert conn.execute("select word, n from pgcombine.wc_01_current").fetchall() == [("other", 7)]
@@ -166,7 +166,7 @@ def test_older_catalog_loses_no_shard(
         "update pgcombine.front_shard set (node, target, former) = (%s, %s, %s) where shard = 1",
         [place or None for place in catalog.split(",")],
     )
-    with pytest.raises(QueueNotFoundError, match='"wc_01"'):
+    with pytest.raises(QueueNotFoundError):
         moving.move_shard(dsn, "wc", 1, node)
     assert queues(nodes) == [["wc_00", "wc_01", "wc_02"], ["wc_03"]]
 
@@ -213,9 +213,8 @@ def test_move_to_its_own_node_opens_a_fence(filled: psycopg.Connection, dsn: str
 def test_fence_also_refuses_values(filled: psycopg.Connection, nodes: list[str]) -> None:
     with connected(nodes[1]) as conn:
         conn.execute("select pgcombine_internal.fence_shard('wc_01', '{updates,values}')")
-        with pytest.raises(psycopg.Error, match="is being moved") as refused:
+        with raises_state("PC015"):
             conn.execute("insert into pgcombine.wc_01_values values ('a', 1)")
-        assert refused.value.sqlstate == "PC015"
 
 
 def test_error_at_the_switch_lets_writers_go_on(filled: psycopg.Connection, dsn: str, nodes: list[str]) -> None:
@@ -246,7 +245,7 @@ def test_lost_session_of_the_front_keeps_the_fence(
         patched.setattr(moving, "_copy", lose)
         with pytest.raises((OperationalError, psycopg.OperationalError)):
             moving.move_shard(dsn, "wc", 1, "n0")
-    with pytest.raises(psycopg.Error, match="is being moved"):
+    with raises_state("PC015"):
         add(filled, dict.fromkeys(WORDS, 1))
     moving.move_shard(dsn, "wc", 1, "n0")
     add(filled, dict.fromkeys(WORDS, 1))
@@ -258,9 +257,8 @@ def test_front_with_an_unfinished_move_is_not_dropped(
 ) -> None:
     with killed(monkeypatch, "_copy", after=True):
         moving.move_shard(dsn, "wc", 1, "n0")
-    with pytest.raises(psycopg.Error, match='a shard of front "wc" is being moved') as refused:
+    with raises_state("PC005"):
         filled.execute("select pgcombine.drop_front('wc')")
-    assert refused.value.sqlstate == "PC005"
 
 
 def test_failed_copy_lets_writers_go_on(
@@ -271,7 +269,7 @@ def test_failed_copy_lets_writers_go_on(
 
     with monkeypatch.context() as patched:
         patched.setattr(moving, "_copy", fail)
-        with pytest.raises(OperationalError, match="doesn't answer"):
+        with pytest.raises(OperationalError):
             moving.move_shard(dsn, "wc", 1, "n0")
     add(filled, dict.fromkeys(WORDS, 1))
     assert current(filled) == dict.fromkeys(WORDS, 4)
@@ -294,7 +292,7 @@ def test_writer_that_waits_for_a_move_that_fails_meets_no_fence(
             raise OperationalError('node "n0" doesn\'t answer; try again later')
 
         monkeypatch.setattr(moving, "_copy", fail)
-        with pytest.raises(OperationalError, match="doesn't answer"):
+        with pytest.raises(OperationalError):
             moving.move_shard(dsn, "wc", 1, "n0")
         written[0].result(timeout=60)
     assert current(filled) == dict.fromkeys(WORDS, 4)
@@ -311,7 +309,7 @@ def test_two_fronts_do_not_move_a_shard_at_once(
             conn.execute("select pgcombine.create_front('wc', '{n0,n1}')")
 
         def move_too(*arguments: Any) -> None:
-            with pytest.raises(WaitTimeoutError, match='another session moves queue "wc_01"'):
+            with pytest.raises(WaitTimeoutError):
                 moving.move_shard(other, "wc", 1, "n0")
             copy(*arguments)
 

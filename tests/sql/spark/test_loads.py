@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from support.queues import combine_all, make_queue, one, values
+from support.states import raises_state
 
 Rows = Sequence[tuple[str, int]]
 
@@ -102,9 +103,8 @@ def test_prepared_load_ends_in_the_callers_transaction(conn: psycopg.Connection,
             assert end(conn, load) == (3, True)
             assert backlog(other) == 0
         assert backlog(other) == (3 if end_it else 0)
-    with pytest.raises(psycopg.Error, match="has ended") as error:
+    with raises_state("PC030"):
         conn.execute(prepare, (load, attempts, 3))
-    assert error.value.sqlstate == "PC030"
     combine_all(conn)
     assert values(conn) == {"a": 6, "b": 2}
 
@@ -114,9 +114,8 @@ def test_prepared_rows_that_are_lost_are_noticed(conn: psycopg.Connection) -> No
     load = uuid4()
     attempts = [stage(conn, begin(conn, load), [("a", 1)])]
     conn.execute("select pgcombine_internal.prepare_load(%s, %s::text[]::xid8[], 2)", (load, attempts))
-    with pytest.raises(psycopg.Error, match="wrote 2 rows, but 1 are staged") as error:
+    with raises_state("PC031"):
         end(conn, load)
-    assert error.value.sqlstate == "PC031"
 
 
 def test_run_counts_once(conn: psycopg.Connection) -> None:
@@ -188,9 +187,8 @@ def test_lost_rows_are_noticed(conn: psycopg.Connection) -> None:
     load = uuid4()
     attempt = stage(conn, begin(conn, load), [("a", 1)])
     for fold in (False, True):
-        with pytest.raises(psycopg.Error, match='run "r" into queue "wc" wrote 2 rows, but 1 are staged') as error:
+        with raises_state("PC031"):
             end(conn, load, attempts=[attempt], expected=2, fold=fold)
-        assert error.value.sqlstate == "PC031"
     assert backlog(conn) == 0
     assert end(conn, load, attempts=[attempt], expected=1) == (1, True)
 
@@ -200,9 +198,8 @@ def test_abandoned_load_is_refused_but_an_applied_one_stays(conn: psycopg.Connec
     load = uuid4()
     stage(conn, begin(conn, load), [("a", 1)], 0)
     assert one(conn, "select pgcombine_internal.give_up_load(%s)", load) is True
-    with pytest.raises(psycopg.Error, match="has ended without being applied") as error:
+    with raises_state("PC030"):
         end(conn, load)
-    assert error.value.sqlstate == "PC030"
     load = uuid4()
     stage(conn, begin(conn, load), [("a", 1)], 0)
     assert end(conn, load) == (1, True)
@@ -222,7 +219,7 @@ def test_stage_that_is_written_is_dropped_later(conn: psycopg.Connection, other:
         assert end(conn, load) == (1, True)
         assert left(conn) > 0
         assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 0
-    with pytest.raises(psycopg.Error, match="has ended"):
+    with raises_state("PC030"):
         begin(conn, load, "r2")
     assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 1
     assert (backlog(conn), left(conn)) == (1, 0)
@@ -239,7 +236,7 @@ def test_clean_up_keeps_active_loads(conn: psycopg.Connection, other: psycopg.Co
         assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 1
         assert end(other, held, str(held)) == (1, True)
     assert end(conn, fresh, str(fresh)) == (1, True)
-    with pytest.raises(psycopg.Error, match="removed after a long silence"):
+    with raises_state("PC030"):
         end(conn, orphan, str(orphan))
     assert left(conn) == 0
 
@@ -295,16 +292,15 @@ def test_values_are_loaded_into_an_empty_queue_only(conn: psycopg.Connection) ->
     assert values(conn) == {"a": 1}
     load = uuid4()
     stage(conn, begin(conn, load, "again", "values"), [("c", 1)], 0)
-    with pytest.raises(psycopg.Error, match="isn't empty"):
+    with raises_state("PC005"):
         end(conn, load, "again")
 
 
 def test_invalid_load_is_refused_before_it_begins(conn: psycopg.Connection) -> None:
     make_queue(conn)
     for arguments, state in ((("r", "other"), "PC003"), (("", "stage"), "PC003"), (("r", "stage", "none"), "PC001")):
-        with pytest.raises(psycopg.Error) as error:
+        with raises_state(state):
             begin(conn, uuid4(), *arguments)
-        assert error.value.sqlstate == state
     assert left(conn) == 0
 
 
@@ -315,7 +311,7 @@ def test_load_needs_the_privilege_to_insert(conn: psycopg.Connection) -> None:
     try:
         conn.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
         load = uuid4()
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match=f'"{role}" may not enqueue'):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match=str(role)):
             begin(conn, load)
         conn.execute("reset role")
         theirs = uuid4()

@@ -7,96 +7,87 @@ import pytest
 from support.queues import add, combine_all, enqueue, make_queue, one, rows, values, word_in
 from support.servers import names
 from support.sessions import in_background
+from support.states import raises_state
 
 from pgcombine.queue.dropping import drop
 from pgcombine.worker.passes import open_connection
 
 WRONG = {
-    "name: null": ({"queue": None}, "invalid queue name null"),
-    "name: empty": ({"queue": ""}, "invalid queue name ''"),
-    "name: upper case": ({"queue": "Words"}, "invalid queue name 'Words'"),
-    "name: digit first": ({"queue": "1wc"}, "invalid queue name '1wc'"),
-    "name: quote": ({"queue": 'w"c'}, "invalid queue name"),
-    "name: blank": ({"queue": "w c"}, "invalid queue name"),
-    "name: line end": ({"queue": "wc\n"}, "invalid queue name"),
-    "name: too long": ({"queue": "w" * 41}, "at most 40 characters"),
-    "name: reserved": ({"queue": "queue"}, 'queue name "queue" is reserved'),
-    "name: pg_": ({"queue": "pg_words"}, 'queue name "pg_words" is reserved'),
-    "buckets: none": ({"buckets": 0}, "invalid number of buckets: 0"),
-    "buckets: negative": ({"buckets": -1}, "invalid number of buckets: -1"),
-    "buckets: too many": ({"buckets": 1025}, "invalid number of buckets: 1025.*1 to 1024"),
-    "buckets: null": ({"buckets": None}, "invalid number of buckets: null"),
-    "no key": ({"key": []}, "at least one key column"),
-    "null keys": ({"key": None}, "at least one key column"),
-    "no value": ({"value": []}, "at least one key column and one value column"),
-    "key: no type": ({"key": ["word"]}, "'word' can't be read.*a key column is"),
-    "key: null": ({"key": [None]}, "column definition null can't be read"),
-    "key: empty": ({"key": [""]}, "column definition '' can't be read"),
-    "key: bad name": ({"key": ["1word text"]}, "'1word text' can't be read"),
-    "key: unknown type": ({"key": ["word txet"]}, "unknown type \"txet\" in column 'word txet'"),
-    "key: unknown schema": ({"key": ["word nowhere.text"]}, 'unknown type "nowhere.text"'),
-    "key: bad length": ({"key": ["word varchar(0)"]}, r'unknown type "varchar\(0\)"'),
-    "key: pseudo-type": ({"key": ["word anyelement"]}, 'type "anyelement" of column "word" can\'t be stored'),
-    "key: default smuggled": ({"key": ["word text default 'x'"]}, "unknown type"),
-    "key: second statement": ({"key": ["word text); drop table pgcombine.queue; --"]}, "unknown type"),
-    "key: comment": ({"key": ["word text --"]}, 'unknown type "text --"'),
-    "key: comment in the type": ({"key": ["word text /* */"]}, "unknown type"),
-    "key: json has no equality": ({"key": ["doc json"]}, "can't be of this type"),
-    "key: money has no hash": ({"key": ["price money"]}, "can't be of this type"),
-    "key: tsvector has no hash": ({"key": ["text tsvector"]}, "can't be of this type"),
-    "key: point has no order": ({"key": ["place point"]}, "can't be of this type"),
-    "key: array without equality": ({"key": ["docs json[]"]}, "can't be of this type"),
-    "column name: too long": ({"key": [f"{'k' * 60} text"]}, "longer than 59 bytes"),
-    "column name: too many bytes": ({"key": [f'"{"ä" * 30}" text']}, "longer than 59 bytes"),
-    "column name: reserved": ({"key": ["ctid text"]}, 'column name "ctid" is reserved'),
-    "column name: ours": ({"key": ["pgcombine_row text"]}, 'column name "pgcombine_row" is reserved'),
-    "column twice: keys": ({"key": ["word text", "WORD text"]}, 'column "word" of queue "wc" appears twice'),
-    "column twice: key, value": ({"key": ["n text"]}, 'column "n" of queue "wc" appears twice'),
-    "column twice: old value": ({"key": ["old_n text"]}, 'column "n" of queue "wc" appears twice'),
-    "column twice: new value": ({"value": ["n bigint sum", "new_n int sum"]}, 'column "new_n" .* appears twice'),
-    "value: no combiner": ({"value": ["n bigint"]}, "value column 'n bigint' has no combiner"),
-    "value: only a name": ({"value": ["n"]}, "'n' can't be read.*a value column is"),
-    "value: unknown combiner": (
-        {"value": ["n bigint nosuch"]},
-        'unknown combiner "nosuch" for type "bigint".*count, .*max, min, .*sum',
-    ),
-    "value: two-word type only": ({"value": ["n double precision"]}, 'unknown type "double".*name type combiner'),
-    "value: unknown type": ({"value": ["n bigitn sum"]}, 'unknown type "bigitn"'),
-    "value: comment": ({"value": ["n bigint -- sum"]}, "unknown type"),
-    "combiner: sum of text": ({"value": ["n text sum"]}, 'combiner "sum" doesn\'t take type "text".*takes: smallint'),
-    "combiner: sum of dates": ({"value": ["n date sum"]}, 'combiner "sum" doesn\'t take type "date"'),
-    "combiner: count of float": ({"value": ["n real count"]}, 'combiner "count" doesn\'t take type "real"'),
-    "combiner: min of json": ({"value": ["n json min"]}, 'combiner "min" doesn\'t take type "json"'),
-    "combiner: max of json": ({"value": ["n json max"]}, 'combiner "max" doesn\'t take type "json"'),
-    "delete_when: empty": ({"delete_when": ""}, "delete_when '' of queue \"wc\" can't be used: syntax error"),
-    "delete_when: doesn't parse": ({"delete_when": "n ="}, "can't be used: syntax error"),
-    "delete_when: not boolean": ({"delete_when": "n + 1"}, "must be type boolean"),
-    "delete_when: unknown column": ({"delete_when": "m = 0"}, 'column "m" does not exist'),
-    "delete_when: key column": ({"delete_when": "word = ''"}, 'names key column "word"'),
-    "delete_when: old value": ({"delete_when": "old_n = 0"}, 'column "old_n" does not exist'),
-    "delete_when: system column": ({"delete_when": "n = 0 and ctid is null"}, 'column "ctid" does not exist'),
-    "delete_when: row": ({"delete_when": "new is null"}, 'column "new" does not exist'),
-    "delete_when: aggregate": ({"delete_when": "sum(n) = 0"}, "aggregate functions are not allowed"),
-    "delete_when: subquery": ({"delete_when": "n = (select 0)"}, "cannot use subquery"),
-    "delete_when: parameter": ({"delete_when": "n = $1"}, r"no parameter \$1"),
-    "delete_when: second statement": (
-        {"delete_when": "n = 0); delete from pgcombine.queue; select (true"},
-        "can't be used: cannot open multi-query plan",
-    ),
-    "delete_when: second statement, comment": (
-        {"delete_when": "n = 0); drop table pgcombine.queue cascade; --"},
-        "can't be used: cannot open multi-query plan",
-    ),
-    "delete_when: union": ({"delete_when": "true) union select (1"}, "can't be used: syntax error"),
-    "delete_when: column added": ({"delete_when": "true), add column x int check (true"}, "can't be used"),
+    "name: null": {"queue": None},
+    "name: empty": {"queue": ""},
+    "name: upper case": {"queue": "Words"},
+    "name: digit first": {"queue": "1wc"},
+    "name: quote": {"queue": 'w"c'},
+    "name: blank": {"queue": "w c"},
+    "name: line end": {"queue": "wc\n"},
+    "name: too long": {"queue": "w" * 41},
+    "name: reserved": {"queue": "queue"},
+    "name: pg_": {"queue": "pg_words"},
+    "buckets: none": {"buckets": 0},
+    "buckets: negative": {"buckets": -1},
+    "buckets: too many": {"buckets": 1025},
+    "buckets: null": {"buckets": None},
+    "no key": {"key": []},
+    "null keys": {"key": None},
+    "no value": {"value": []},
+    "key: no type": {"key": ["word"]},
+    "key: null": {"key": [None]},
+    "key: empty": {"key": [""]},
+    "key: bad name": {"key": ["1word text"]},
+    "key: unknown type": {"key": ["word txet"]},
+    "key: unknown schema": {"key": ["word nowhere.text"]},
+    "key: bad length": {"key": ["word varchar(0)"]},
+    "key: pseudo-type": {"key": ["word anyelement"]},
+    "key: default smuggled": {"key": ["word text default 'x'"]},
+    "key: second statement": {"key": ["word text); drop table pgcombine.queue; --"]},
+    "key: comment": {"key": ["word text --"]},
+    "key: comment in the type": {"key": ["word text /* */"]},
+    "key: json has no equality": {"key": ["doc json"]},
+    "key: money has no hash": {"key": ["price money"]},
+    "key: tsvector has no hash": {"key": ["text tsvector"]},
+    "key: point has no order": {"key": ["place point"]},
+    "key: array without equality": {"key": ["docs json[]"]},
+    "column name: too long": {"key": [f"{'k' * 60} text"]},
+    "column name: too many bytes": {"key": [f'"{"ä" * 30}" text']},
+    "column name: reserved": {"key": ["ctid text"]},
+    "column name: ours": {"key": ["pgcombine_row text"]},
+    "column twice: keys": {"key": ["word text", "WORD text"]},
+    "column twice: key, value": {"key": ["n text"]},
+    "column twice: old value": {"key": ["old_n text"]},
+    "column twice: new value": {"value": ["n bigint sum", "new_n int sum"]},
+    "value: no combiner": {"value": ["n bigint"]},
+    "value: only a name": {"value": ["n"]},
+    "value: unknown combiner": {"value": ["n bigint nosuch"]},
+    "value: two-word type only": {"value": ["n double precision"]},
+    "value: unknown type": {"value": ["n bigitn sum"]},
+    "value: comment": {"value": ["n bigint -- sum"]},
+    "combiner: sum of text": {"value": ["n text sum"]},
+    "combiner: sum of dates": {"value": ["n date sum"]},
+    "combiner: count of float": {"value": ["n real count"]},
+    "combiner: min of json": {"value": ["n json min"]},
+    "combiner: max of json": {"value": ["n json max"]},
+    "delete_when: empty": {"delete_when": ""},
+    "delete_when: doesn't parse": {"delete_when": "n ="},
+    "delete_when: not boolean": {"delete_when": "n + 1"},
+    "delete_when: unknown column": {"delete_when": "m = 0"},
+    "delete_when: key column": {"delete_when": "word = ''"},
+    "delete_when: old value": {"delete_when": "old_n = 0"},
+    "delete_when: system column": {"delete_when": "n = 0 and ctid is null"},
+    "delete_when: row": {"delete_when": "new is null"},
+    "delete_when: aggregate": {"delete_when": "sum(n) = 0"},
+    "delete_when: subquery": {"delete_when": "n = (select 0)"},
+    "delete_when: parameter": {"delete_when": "n = $1"},
+    "delete_when: second statement": {"delete_when": "n = 0); delete from pgcombine.queue; select (true"},
+    "delete_when: second statement, comment": {"delete_when": "n = 0); drop table pgcombine.queue cascade; --"},
+    "delete_when: union": {"delete_when": "true) union select (1"},
+    "delete_when: column added": {"delete_when": "true), add column x int check (true"},
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
-def test_invalid_definitions_are_refused(auto: psycopg.Connection, arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(psycopg.Error, match=f"(?s){message}") as refused:
+@pytest.mark.parametrize("arguments", WRONG.values(), ids=WRONG)
+def test_invalid_definitions_are_refused(auto: psycopg.Connection, arguments: dict[str, object]) -> None:
+    with raises_state("PC003") as refused:
         make_queue(auto, **arguments)
-    assert refused.value.sqlstate == "PC003"
     assert refused.value.diag.message_hint
     left = "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace and relname like 'wc%'"
     assert (one(auto, left), rows(auto, "queue"), rows(auto, "bucket")) == (0, [], [])
@@ -122,9 +113,8 @@ def test_queue_has_two_partitioned_tables_and_two_views(tx: psycopg.Connection) 
 def test_existing_queue_is_refused(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, {"fluo": 1})
-    with pytest.raises(psycopg.Error, match='queue "wc" exists') as refused, tx.transaction():
+    with raises_state("PC002"), tx.transaction():
         make_queue(tx)
-    assert refused.value.sqlstate == "PC002"
     combine_all(tx)
     assert values(tx) == {"fluo": 1}
 
@@ -133,17 +123,15 @@ def test_existing_queue_is_refused(tx: psycopg.Connection) -> None:
 def test_existing_relation_is_not_replaced(auto: psycopg.Connection, name: str) -> None:
     with auto.transaction(force_rollback=True):
         auto.execute(f"create table pgcombine.{name} ()")
-        with pytest.raises(psycopg.Error, match=r'queue "wc" can\'t be made: a relation named') as refused:
+        with raises_state("PC002"):
             make_queue(auto)
-        assert refused.value.sqlstate == "PC002"
 
 
 def test_existing_function_is_not_overloaded(auto: psycopg.Connection) -> None:
     with auto.transaction(force_rollback=True):
         auto.execute("create function pgcombine.own_enqueue() returns void language sql as 'select'")
-        with pytest.raises(psycopg.Error, match=r"a function pgcombine\.own_enqueue exists") as refused:
+        with raises_state("PC002"):
             make_queue(auto, "own")
-        assert refused.value.sqlstate == "PC002"
 
 
 def test_longest_names_are_accepted(tx: psycopg.Connection) -> None:
@@ -271,7 +259,7 @@ def test_enqueue_without_notify_can_be_prepared(conn: psycopg.Connection, dsn: s
             make_queue(conn, queue, notify=notify, max_backlog=10)
             taken = "select pgcombine_internal.take_idle_lock(%s::regclass)"
             assert one(sleeper, taken, f"pgcombine.{queue}_updates") == "taken"
-        with pytest.raises(psycopg.errors.FeatureNotSupported, match="NOTIFY"):
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
             prepare("wc")
         prepare("silent")
     assert combine_all(conn, "silent") == []
@@ -313,10 +301,10 @@ def test_domain_keeps_nan_and_infinity_out_of_a_sum(conn: psycopg.Connection, ki
             f"select pgcombine.wc_enqueue(array['a', 'b'], array['1', '{number}']::public.finite[])",
             f"""select pgcombine.enqueue('wc', '[{{"word": "a", "n": "{number}"}}]')""",
         ):
-            with pytest.raises(psycopg.errors.CheckViolation, match="finite"):
+            with pytest.raises(psycopg.errors.CheckViolation):
                 conn.execute(enqueue_it)
         copying = conn.cursor().copy("copy pgcombine.wc_updates (word, n) from stdin")
-        with pytest.raises(psycopg.errors.CheckViolation, match="finite"), copying as copy:
+        with pytest.raises(psycopg.errors.CheckViolation), copying as copy:
             copy.write_row(("a", number))
     conn.execute("select pgcombine.wc_enqueue(array['a', 'b', 'a'], array[1, 2, 0.5]::public.finite[])")
     conn.execute("insert into pgcombine.wc_updates values ('a', null)")
@@ -367,27 +355,27 @@ def test_if_not_exists_accepts_the_same_definition(conn: psycopg.Connection) -> 
         " delete_when => '( n=0 )', if_not_exists => true)"
     )
     assert one(conn, "select count(*) from pgcombine.queue") == 1
-    with pytest.raises(psycopg.Error, match='queue "wc" exists'):
+    with raises_state("PC002"):
         conn.execute(f"select pgcombine.create_queue('wc', {SAME} buckets => 4)".encode())
 
 
 @pytest.mark.parametrize(
-    ("change", "difference"),
+    "change",
     [
-        ("value => '{n bigint sum,m int min}'", "other columns"),
-        ("value => '{n bigint sum}'", "other columns"),
-        ("key => '{word text}'", "other columns"),
-        ("key => '{word text,day timestamp}'", "other columns"),
-        ("delete_when => null", "delete_when is .*n = 0.*, not null"),
-        ("expire_when => 'm > 3'", "expire_when is null, not .*m > 3"),
-        ("expire_every => '1 h'", "expire_every is 00:10:00, not 01:00:00"),
-        ("notify => false", "notify is true, not false"),
-        ("max_backlog => 10", "max_backlog is null, not 10"),
-        ("quarantine_after => 7", "quarantine_after is 5, not 7"),
-        ("token_retention => '3 days'", "token_retention is 14 days, not 3 days"),
+        "value => '{n bigint sum,m int min}'",
+        "value => '{n bigint sum}'",
+        "key => '{word text}'",
+        "key => '{word text,day timestamp}'",
+        "delete_when => null",
+        "expire_when => 'm > 3'",
+        "expire_every => '1 h'",
+        "notify => false",
+        "max_backlog => 10",
+        "quarantine_after => 7",
+        "token_retention => '3 days'",
     ],
 )
-def test_if_not_exists_names_the_difference(conn: psycopg.Connection, change: str, difference: str) -> None:
+def test_if_not_exists_names_the_difference(conn: psycopg.Connection, change: str) -> None:
     conn.execute(f"select pgcombine.create_queue('wc', {SAME} buckets => 2)".encode())
     name = change.split(" ")[0]
     other = ", ".join(
@@ -397,9 +385,8 @@ def test_if_not_exists_names_the_difference(conn: psycopg.Connection, change: st
             "if_not_exists => true",
         ]
     )
-    with pytest.raises(psycopg.Error, match=difference) as refused:
+    with raises_state("PC002"):
         conn.execute(f"select pgcombine.create_queue('wc', {other})".encode())
-    assert refused.value.sqlstate == "PC002"
     assert conn.execute("select queue from pgcombine.queue").fetchall() == [("wc",)]
 
 

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from support.queues import add, combine_all, make_queue, one, values, word_in
 from support.sessions import in_background
+from support.states import raises_state
 
 
 def test_drain_combines_all_buckets(conn: psycopg.Connection) -> None:
@@ -31,16 +32,14 @@ def test_drain_reclaims_the_log(conn: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("queue", ["nosuch", None])
 def test_drain_needs_a_queue(conn: psycopg.Connection, queue: str | None) -> None:
-    with pytest.raises(psycopg.Error, match="queue") as refused:
+    with raises_state("PC001"):
         conn.execute("call pgcombine.drain(%s)", (queue,))
-    assert refused.value.sqlstate == "PC001"
 
 
 def test_drain_is_refused_in_a_transaction(conn: psycopg.Connection) -> None:
     make_queue(conn)
-    with pytest.raises(psycopg.Error, match="drain can't run in a transaction") as refused, conn.transaction():
+    with raises_state("PC003"), conn.transaction():
         conn.execute("call pgcombine.drain('wc')")
-    assert refused.value.sqlstate == "PC003"
 
 
 def test_drain_is_refused_if_the_queue_is_paused(conn: psycopg.Connection) -> None:
@@ -48,9 +47,8 @@ def test_drain_is_refused_if_the_queue_is_paused(conn: psycopg.Connection) -> No
     conn.execute("select pgcombine.pause('wc')")
     assert one(conn, "call pgcombine.drain('wc')") == 0
     add(conn, {"a": 1})
-    with pytest.raises(psycopg.Error, match='queue "wc" is paused and has pending updates') as refused:
+    with raises_state("PC006"):
         conn.execute("call pgcombine.drain('wc')")
-    assert refused.value.sqlstate == "PC006"
     assert values(conn) == {}
 
 
@@ -58,9 +56,8 @@ def test_drain_refuses_a_queue_with_python_observers(conn: psycopg.Connection) -
     make_queue(conn)
     conn.execute("select pgcombine.add_observer('wc', 'told', language => 'python')")
     add(conn, {"a": 1})
-    with pytest.raises(psycopg.Error) as refused:
+    with raises_state("PC008"):
         conn.execute("call pgcombine.drain('wc')")
-    assert refused.value.sqlstate == "PC008"
 
 
 def test_drain_quarantines_failing_keys_as_a_worker_does(conn: psycopg.Connection) -> None:
@@ -70,7 +67,7 @@ def test_drain_quarantines_failing_keys_as_a_worker_does(conn: psycopg.Connectio
     add(conn, [(f"w{n}", 1) for n in range(100)])
     add(conn, {poison: 1000, good: 1})
     for attempt in (1, 2):
-        with pytest.raises(psycopg.errors.CheckViolation, match="small"):
+        with pytest.raises(psycopg.errors.CheckViolation):
             conn.execute("call pgcombine.drain('wc')")
         assert one(conn, "select attempts from pgcombine.failure") == attempt
     assert one(conn, "select count(distinct bucket) from pgcombine_internal.busy('wc')") == 1, (

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from support.queues import add, combine_all, make_queue, one, rows, values
 from support.sessions import in_background, waits
+from support.states import raises_state
 
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.queue.dropping import drop
@@ -36,10 +37,8 @@ def test_drop_leaves_nothing(tx: psycopg.Connection) -> None:
 def test_drop_is_refused_while_updates_are_pending(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, {"a": 1, "b": 1})
-    message = r'(?s)queue "wc" has 2 pending updates.*drain it first'
-    with pytest.raises(psycopg.Error, match=message) as refused, tx.transaction():
+    with raises_state("PC005"), tx.transaction():
         tx.execute("select pgcombine.drop_queue('wc')")
-    assert refused.value.sqlstate == "PC005"
     combine_all(tx)
     assert values(tx) == {"a": 1, "b": 1}
 
@@ -58,9 +57,8 @@ def test_drop_needs_a_current_snapshot(conn: psycopg.Connection, dsn: str, level
         other.execute(f"begin isolation level {level}")
         assert one(other, "select pgcombine.backlog('wc')") == 0
         add(conn, {"a": 1})
-        with pytest.raises(psycopg.Error, match=r"(?s)needs isolation level read committed.*force") as refused:
+        with raises_state("PC003"):
             other.execute("select pgcombine.drop_queue('wc')")
-        assert refused.value.sqlstate == "PC003"
         other.execute("rollback")
         combine_all(conn)
         assert values(conn) == {"a": 1}
@@ -76,7 +74,7 @@ def test_drop_sees_updates_that_commit_while_it_waits(conn: psycopg.Connection, 
         add(writer, {"a": 1})
 
         def drop() -> None:
-            with pytest.raises(psycopg.Error, match="1 pending updates"):
+            with raises_state("PC005"):
                 dropper.execute("select pgcombine.drop_queue('wc')")
 
         with in_background(drop):
@@ -100,15 +98,14 @@ def test_a_reader_and_a_drop_do_not_deadlock(conn: psycopg.Connection, dsn: str,
 
 
 def test_unknown_queue_is_refused(tx: psycopg.Connection) -> None:
-    with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
+    with raises_state("PC001"):
         tx.execute("select pgcombine.drop_queue('wc')")
-    assert refused.value.sqlstate == "PC001"
 
 
 def test_drop_keeps_views_of_users(tx: psycopg.Connection) -> None:
     make_queue(tx)
     tx.execute("create view report as select * from pgcombine.wc_values")
-    with pytest.raises(psycopg.errors.DependentObjectsStillExist, match="report"), tx.transaction():
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist), tx.transaction():
         tx.execute("select pgcombine.drop_queue('wc')")
     add(tx, {"a": 1})
     combine_all(tx)

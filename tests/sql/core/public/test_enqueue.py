@@ -9,6 +9,7 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 from support.queues import add, bucket_of, combine_all, current, enqueue, make_queue, one, rows, values
+from support.states import raises_state
 
 from pgcombine import CombineQueue
 
@@ -55,9 +56,8 @@ def test_numbers_are_rounded_to_the_digits_of_their_column(tx: psycopg.Connectio
 @pytest.mark.parametrize("arrays", ["'{a,b}', '{1}'", "'{a}', null", "'{a}', '{1}', '{1,2}'", "null, '{1}'"])
 def test_arrays_of_different_lengths_are_refused(conn: psycopg.Connection, arrays: str) -> None:
     make_queue(conn, key=["word text", "number int"])
-    with pytest.raises(psycopg.Error, match='the columns of the updates for queue "wc" are of different lengths') as no:
+    with raises_state("PC004"):
         conn.execute(f"select pgcombine.wc_enqueue({arrays})")
-    assert no.value.sqlstate == "PC004"
 
 
 def test_a_missing_value_is_the_default_of_its_combiner(tx: psycopg.Connection) -> None:
@@ -69,31 +69,29 @@ def test_a_missing_value_is_the_default_of_its_combiner(tx: psycopg.Connection) 
 
 
 @pytest.mark.parametrize(
-    ("updates", "message"),
+    "updates",
     [
-        (None, "must be a JSON array of objects, not null"),
-        ("word", 'must be a JSON array of objects, not "word"'),
-        ([["a", 1]], r'must be a JSON array of objects, not \[\["a", 1\]\]'),
-        ([{"word": "a"}, None], "must be a JSON array of objects"),
-        ([{"word": "a", "m": 1}], 'queue "wc" has no column "m"(?s:.*)its columns: word, n'),
-        ([{"word": "a"}, {"Word": "a"}], 'no column "Word"'),
-        ([{"n": 1}], 'an update of queue "wc" has no key: .*"word"'),
-        ([{"word": None, "n": 1}], "has no key"),
+        None,
+        "word",
+        [["a", 1]],
+        [{"word": "a"}, None],
+        [{"word": "a", "m": 1}],
+        [{"word": "a"}, {"Word": "a"}],
+        [{"n": 1}],
+        [{"word": None, "n": 1}],
     ],
 )
-def test_invalid_updates_are_refused(tx: psycopg.Connection, updates: object, message: str) -> None:
+def test_invalid_updates_are_refused(tx: psycopg.Connection, updates: object) -> None:
     make_queue(tx)
-    with pytest.raises(psycopg.Error, match=message) as refused, tx.transaction():
+    with raises_state("PC004"), tx.transaction():
         tx.execute("select pgcombine.enqueue('wc', %s)", (None if updates is None else Jsonb(updates),))
-    assert refused.value.sqlstate == "PC004"
     assert rows(tx, "wc_pending") == []
 
 
 def test_a_null_in_any_key_column_is_refused_with_its_name(tx: psycopg.Connection) -> None:
     make_queue(tx, key=["day date", '"The User" text'])
-    with pytest.raises(psycopg.Error, match='no key: "The User" is missing or null') as refused, tx.transaction():
+    with raises_state("PC004"), tx.transaction():
         enqueue(tx, [{"day": "2024-01-01", "The User": "a"}, {"day": "2024-01-01", "The User": None}])
-    assert refused.value.sqlstate == "PC004"
     assert rows(tx, "wc_pending") == []
 
 
@@ -109,20 +107,19 @@ def test_enqueue_starts_no_subtransaction(tx: psycopg.Connection) -> None:
 
 def test_enqueue_writes_all_updates_or_none(tx: psycopg.Connection) -> None:
     make_queue(tx)
-    with pytest.raises(psycopg.Error, match='invalid input syntax for type bigint: "x"'), tx.transaction():
+    with raises_state("22P02"), tx.transaction():
         enqueue(tx, [{"word": "a", "n": 1}, {"word": "b", "n": "x"}])
     assert rows(tx, "wc_pending") == []
 
 
 def test_unknown_queue_is_refused(tx: psycopg.Connection) -> None:
-    with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
+    with raises_state("PC001"):
         enqueue(tx, [])
-    assert refused.value.sqlstate == "PC001"
 
 
 def test_insert_refuses_a_null_key(tx: psycopg.Connection) -> None:
     make_queue(tx, key=["word text", "day date"])
-    with pytest.raises(psycopg.errors.NotNullViolation, match='"day"'):
+    with pytest.raises(psycopg.errors.NotNullViolation):
         tx.execute("insert into pgcombine.wc_updates (word, n) values ('a', 1)")
 
 
@@ -148,7 +145,7 @@ def test_the_longest_key_fits_and_a_longer_one_is_refused(tx: psycopg.Connection
     combine_all(tx)
     assert one(tx, "select n from pgcombine.wc_values") == 3
     longer = (longest[0] + (b"x" if isinstance(longest[0], bytes) else "x"), *longest[1:])
-    with pytest.raises(psycopg.errors.CheckViolation, match="at most 2600 bytes"):
+    with pytest.raises(psycopg.errors.CheckViolation):
         tx.execute(insert, longer)
 
 
@@ -172,7 +169,7 @@ def test_long_numeric_and_array_keys_are_refused_at_once(tx: psycopg.Connection)
         "insert into pgcombine.num_updates values (10::numeric ^ 8000 + 1, 1)",
         "insert into pgcombine.arr_updates values (array_fill(1, array[700]), 1)",
     ):
-        with pytest.raises(psycopg.errors.CheckViolation, match="at most 2600 bytes"), tx.transaction():
+        with pytest.raises(psycopg.errors.CheckViolation), tx.transaction():
             tx.execute(statement)
 
 

@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from support.queues import combine_all, current, make_queue, one, rows, values
 from support.roles import Login, Roles
 from support.sessions import in_background, waits
+from support.states import raises_state
 
 from pgcombine.queue.dropping import drop
 from pgcombine.worker.passes import open_connection
@@ -76,25 +77,23 @@ def test_rolled_back_token_is_free(tx: psycopg.Connection) -> None:
 def test_refused_updates_leave_the_token_free(tx: psycopg.Connection) -> None:
     make_queue(tx)
     for updates in ([{"m": 1}], [{"n": 1}], 7):
-        with pytest.raises(psycopg.Error) as refused:
+        with raises_state("PC004"):
             tx.execute(ONCE, ("wc", "t", Jsonb(updates)))
-        assert refused.value.sqlstate == "PC004"
     assert once(tx, "t")
 
 
 @pytest.mark.parametrize(
-    ("token", "message"),
+    "token",
     [
-        (None, 'a token for queue "wc" is null'),
-        ("", 'a token for queue "wc" is empty'),
-        ("é" * 513, r'a token for queue "wc" is too long: é{60}… has 1026 bytes'),
+        None,
+        "",
+        "é" * 513,
     ],
 )
-def test_bad_tokens_are_refused(tx: psycopg.Connection, token: str | None, message: str) -> None:
+def test_bad_tokens_are_refused(tx: psycopg.Connection, token: str | None) -> None:
     make_queue(tx)
-    with pytest.raises(psycopg.Error, match=message) as refused:
+    with raises_state("PC004") as refused:
         once(tx, token)
-    assert refused.value.sqlstate == "PC004"
     assert "1 to 1024 bytes" in str(refused.value.diag.message_hint)
 
 
@@ -105,9 +104,8 @@ def test_longest_token_is_taken(tx: psycopg.Connection) -> None:
 
 
 def test_unknown_queue_is_refused(tx: psycopg.Connection) -> None:
-    with pytest.raises(psycopg.Error, match='there is no queue "none"') as refused:
+    with raises_state("PC001"):
         once(tx, "t", queue="none")
-    assert refused.value.sqlstate == "PC001"
 
 
 @pytest.mark.parametrize("commits", [True, False])
@@ -173,7 +171,7 @@ def test_other_roles_neither_read_nor_write_tokens(conn: psycopg.Connection, log
     for right, role, queue in (("read", reader, "wc"), ("work", reader, "wc"), ("enqueue", writer, "other")):
         conn.execute("select pgcombine.grant_right(%s, %s, %s)", (right, role.info.user, queue))
     for session in (stranger, reader, writer):
-        with pytest.raises(errors.InsufficientPrivilege, match='may not enqueue to queue "wc"'):
+        with pytest.raises(errors.InsufficientPrivilege):
             once(session, "t")
         assert rows(session, "token") == []
         for statement in (
@@ -288,9 +286,8 @@ def test_only_roles_that_combine_delete_tokens(conn: psycopg.Connection, login: 
 
 @pytest.mark.parametrize("retention", [None, "0", "-1 day"])
 def test_bad_retention_is_refused(tx: psycopg.Connection, retention: str | None) -> None:
-    with pytest.raises(psycopg.Error, match="invalid token_retention") as wrong:
+    with raises_state("PC003"):
         make_queue(tx, token_retention=retention)
-    assert wrong.value.sqlstate == "PC003"
 
 
 def test_policy_of_shared_tokens_is_checked_first(tx: psycopg.Connection) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.queues import add, combine_all, current, hold, make_queue, one, rows, values, word_in, write_values
+from support.states import raises_state
 
 from pgcombine.queue.combine_queue import CombineQueue
 
@@ -166,10 +167,9 @@ def test_invalid_conditions_are_refused(conn: psycopg.Connection) -> None:
         "count(*) > 1": "aggregate",
         "true); drop table pgcombine.queue; --": "multi-query",
     }.items():
-        with pytest.raises(psycopg.Error, match=f"(?s)expire_when .*{why}") as caught:
+        with raises_state("PC003", why):
             conn.execute("select pgcombine.set_expiry('wc', %s)", (condition,))
-        assert caught.value.sqlstate == "PC003"
-    with pytest.raises(psycopg.Error, match="every can't be "):
+    with raises_state("PC003"):
         conn.execute("select pgcombine.set_expiry('wc', 'n <= 0', every => '-1 s')")
     conn.execute("select pgcombine.set_expiry('wc', 'word <= ''a'' and n <= 0 and now() is not null')")
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
@@ -180,9 +180,9 @@ def test_invalid_conditions_are_refused(conn: psycopg.Connection) -> None:
 def test_expire_is_refused_in_a_transaction(conn: psycopg.Connection) -> None:
     make_queue(conn)
     assert expire(conn) == 0
-    with conn.transaction(), pytest.raises(psycopg.Error, match="in a transaction"):
+    with conn.transaction(), raises_state("PC003"):
         conn.execute("call pgcombine.expire('wc')")
-    with pytest.raises(psycopg.Error, match="there is no queue"):
+    with raises_state("PC001"):
         conn.execute("call pgcombine.expire('nosuch')")
 
 
@@ -306,7 +306,7 @@ def test_failed_assertion_of_an_observer_fails_one_bucket(conn: psycopg.Connecti
     )
     write_values(conn, "insert into pgcombine.wc_values select unnest(%s::text[]), 0", (words,))
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
-    with pytest.raises(psycopg.errors.AssertFailure, match="not this word"):
+    with pytest.raises(psycopg.errors.AssertFailure):
         expire(conn)
     assert values(conn) == {words[0]: 0}
     assert [failure[1] for failure in failed(conn)] == ["P0004", None]

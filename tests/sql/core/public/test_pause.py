@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 from support.queues import add, combine_all, current, make_queue, one, values
+from support.states import raises_state
 
 
 def test_paused_queue_is_combined_after_resume(tx: psycopg.Connection) -> None:
@@ -26,9 +27,8 @@ def test_paused_queue_is_combined_after_resume(tx: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("function", ["pause", "resume"])
 def test_unknown_queue_is_refused(tx: psycopg.Connection, function: str) -> None:
-    with pytest.raises(psycopg.Error, match='there is no queue "wc"') as refused:
+    with raises_state("PC001"):
         one(tx, f"select pgcombine.{function}('wc')")
-    assert refused.value.sqlstate == "PC001"
 
 
 def test_resume_notifies_listening_workers(conn: psycopg.Connection, dsn: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from support.homes import Filled
 from support.queues import add, combine_all, make_queue, one, rows
 from support.sessions import workers
+from support.states import raises_state
 from support.wait import eventually
 
 from pgcombine.embedded import EmbeddedServer
@@ -90,7 +91,7 @@ def test_pass_over_a_hash_range_leaves_the_bucket_uncounted(conn: psycopg.Connec
     pending = one(conn, "select pgcombine.backlog('wc')")
     assert 500 < pending < 800
     add(conn, [("more", 1)] * (1000 - pending))
-    with pytest.raises(psycopg.Error, match="is full"):
+    with raises_state("PC010"):
         add(conn, {"more": 1})
     combine_all(conn)
     assert one(conn, UNCOUNTED) == 0

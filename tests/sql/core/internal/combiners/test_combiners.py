@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.needs import does_not_apply
 from support.queues import combine_all, make_queue, one, rows, write_values
+from support.states import raises_state
 from support.tiers import each_nth
 
 CHECK = settings(
@@ -324,31 +325,27 @@ def test_late_update_restores_a_deleted_key_and_create_queue_warns(tx: psycopg.C
 
 
 @pytest.mark.parametrize(
-    ("value", "problem"),
+    "value",
     [
-        (["v text last"], 'combiner "last" of column "v" takes the column that orders'),
-        (
-            ["v text last(at)"],
-            'last.at. of column "v" needs a value column "at" with combiner max, but the column isn\'t there',
-        ),
-        (["v text last(word)"], 'needs a value column "word" with combiner max'),
-        (["v text last(at)", "at int min"], "combiner max, but the column has combiner min"),
-        (["v text first(at)", "at int max"], "combiner min, but the column has combiner max"),
-        (["v text last(v)"], "combiner max, but the column has combiner last"),
-        (["v int sum(at)", "at int max"], 'combiner "sum" of column "v" takes no column'),
-        (["v text sum"], 'combiner "sum" doesn\'t take type "text".*sum takes: smallint'),
-        (["v text bool_or"], 'combiner "bool_or" doesn\'t take type "text"'),
-        (["v int array_union"], 'combiner "array_union" doesn\'t take type "int"'),
-        (["v json[] array_union"], 'combiner "array_union" doesn\'t take type "json\\[\\]"'),
-        (["v json jsonb_merge"], 'combiner "jsonb_merge" doesn\'t take type "json"'),
-        (["v varbit bit_or"], 'combiner "bit_or" doesn\'t take type "varbit"'),
-        (["v point max"], 'combiner "max" doesn\'t take type "point"'),
+        ["v text last"],
+        ["v text last(at)"],
+        ["v text last(word)"],
+        ["v text last(at)", "at int min"],
+        ["v text first(at)", "at int max"],
+        ["v text last(v)"],
+        ["v int sum(at)", "at int max"],
+        ["v text sum"],
+        ["v text bool_or"],
+        ["v int array_union"],
+        ["v json[] array_union"],
+        ["v json jsonb_merge"],
+        ["v varbit bit_or"],
+        ["v point max"],
     ],
 )
-def test_wrong_combiners_are_refused(auto: psycopg.Connection, value: list[str], problem: str) -> None:
-    with pytest.raises(psycopg.Error, match=f"(?s){problem}") as caught:
+def test_wrong_combiners_are_refused(auto: psycopg.Connection, value: list[str]) -> None:
+    with raises_state("PC003"):
         make_queue(auto, value=value, delete_when=None)
-    assert caught.value.sqlstate == "PC003"
 
 
 @pytest.mark.parametrize(

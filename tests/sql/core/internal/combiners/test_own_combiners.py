@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from psycopg.types.multirange import Int4Multirange
 from psycopg.types.range import Int4Range
 from support.queues import combine_all, make_queue, one, rows
+from support.states import raises_state
 
 from pgcombine import schema
 
@@ -96,39 +97,31 @@ def test_functions_and_aggregates_work_as_combiners(
 
 
 @pytest.mark.parametrize(
-    ("value", "problem"),
+    ("value", "reason"),
     [
-        (
-            "int my.minus",
-            r'combiner "my.minus\(integer, integer\)" can\'t be used for column "v": \'0\' and \'1\' give -1, '
-            r"but '1' and '0' give 1 \(not commutative\)",
-        ),
-        ("text textcat", r"'a' and 'b' give ab, but 'b' and 'a' give ba \(not commutative\)"),
-        ("int my.left", r"\(not commutative\)"),
-        ("float8 my.mean", r"\(not associative\)"),
-        ("numeric(6,1) my.product", r"\(not associative\)"),  # rounds each product
-        ("numeric avg", r"\(not associative\)"),
-        ("int my.nothing", "it combines .* into null"),
-        ("int my.plus_one", "it changes '0', a single value, into 1"),
-        ("int my.absolute", r"\(not associative\)"),
-        ("int my.as_text", r'combiner my.as_text\(integer, integer\) of column "v" returns text, not int'),
-        ("int my.three", 'unknown combiner "my.three" for type "int" of column "v"'),
-        ("int my.no", 'unknown combiner "my.no" for type "int"'),
-        ("int no.where", 'unknown combiner "no.where" for type "int"'),
-        ("text my.add", 'unknown combiner "my.add" for type "text"'),
-        (
-            "int add",
-            'unknown combiner "add" for type "int".*array_union.* or a function f',
-        ),  # unqualified
-        ("int my.add(at)", "takes no column"),
-        ("json my.add", 'unknown combiner "my.add"'),
-        ("int array_cat", 'unknown combiner "array_cat"'),
+        ("int my.minus", "not commutative"),
+        ("text textcat", "not commutative"),
+        ("int my.left", "not commutative"),
+        ("float8 my.mean", "not associative"),
+        ("numeric(6,1) my.product", "not associative"),  # rounds each product
+        ("numeric avg", "not associative"),
+        ("int my.nothing", "null"),
+        ("int my.plus_one", "'0'"),
+        ("int my.absolute", "not associative"),
+        ("int my.as_text", "text"),
+        ("int my.three", "my.three"),
+        ("int my.no", "my.no"),
+        ("int no.where", "no.where"),
+        ("text my.add", "my.add"),
+        ("int add", "add"),  # unqualified
+        ("int my.add(at)", "my.add"),
+        ("json my.add", "my.add"),
+        ("int array_cat", "array_cat"),
     ],
 )
-def test_unsuitable_functions_are_refused(my: psycopg.Connection, value: str, problem: str) -> None:
-    with pytest.raises(psycopg.Error, match=f"(?s){problem}") as caught, my.transaction():
+def test_unsuitable_functions_are_refused(my: psycopg.Connection, value: str, reason: str) -> None:
+    with raises_state("PC003", reason), my.transaction():
         make_queue(my, value=[f"v {value}", "at int max"], delete_when=None, buckets=1)
-    assert caught.value.sqlstate == "PC003"
     assert combiners(my) == []
     assert made(my) == 0
 

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.queues import combine_all, enqueue_arrays, make_queue, one, rows, values
+from support.states import raises_state
 
 WORDS = [(f"w{i % 70}", i) for i in range(300)]
 
@@ -65,9 +66,8 @@ def test_missing_values_take_their_default(tx: psycopg.Connection) -> None:
 )
 def test_bad_arrays_are_refused(tx: psycopg.Connection, words: list[Any], numbers: list[int], sqlstate: str) -> None:
     make_queue(tx)
-    with pytest.raises(psycopg.Error) as caught, tx.transaction():
+    with raises_state(sqlstate), tx.transaction():
         tx.execute("select pgcombine.wc_enqueue(%s, %s::bigint[])", (words, numbers))
-    assert caught.value.sqlstate == sqlstate
     assert one(tx, "select pgcombine.backlog('wc')") == 0
 
 
@@ -78,5 +78,5 @@ def test_row_security_checks_each_update(tx: psycopg.Connection, role: str) -> N
     tx.execute(f"create policy mine on pgcombine.wc_updates for insert to {role} with check (word like 'w%')")
     tx.execute(f"set role {role}")
     assert enqueue_arrays(tx, WORDS) == 300
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
         enqueue_arrays(tx, [*WORDS, ("x", 1)])

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from support.queues import add, combine_all, hold, make_queue, one, rows, values
+from support.states import raises_state
 
 from pgcombine import schema
 
@@ -77,9 +78,8 @@ def test_observer_that_postgresql_would_skip_is_refused(conn: psycopg.Connection
     """PostgreSQL skips a CTE that only reads and whose result is unused."""
     make_queue(conn, buckets=1)
     statement = "with words as (select 'delete ' || word as word from changes) select quote_literal(word) from words"
-    with pytest.raises(psycopg.Error, match="it only reads, so it must begin with select") as refused:
+    with raises_state("PC003"):
         observe(conn, "see", statement)
-    assert refused.value.sqlstate == "PC003"
     observe(conn, "see", f"select * from ({statement}) as quoted")  # noqa: S608
 
 
@@ -99,9 +99,8 @@ def test_invalid_statements_are_refused(conn: psycopg.Connection, name: str, sta
     make_queue(conn)
     conn.execute("create table audit (word text)")
     observe(conn, "taken", "insert into audit select word from changes")
-    with pytest.raises(psycopg.Error) as caught:
+    with raises_state(sqlstate):
         observe(conn, name, statement)
-    assert caught.value.sqlstate == sqlstate
     add(conn, {"a": 1})
     combine_all(conn)
     assert conn.execute("select * from audit").fetchall() == [("a",)]
@@ -148,9 +147,8 @@ def test_observer_reads_no_internal_cte(conn: psycopg.Connection, form: str) -> 
     observe(conn, "first", "insert into audit select word from changes returning word")
     hold(conn, word="quarantined")
     for name in (*PARTS, *(f"pgcombine_{name}" for name in TAKEN), 'U&"pgcombine\\005Ffolded"', "unnest($1)"):
-        with pytest.raises(psycopg.Error, match='observer "second" of queue "wc"') as refused:
+        with raises_state("PC003") as refused:
             observe(conn, "second", form.format(name))
-        assert refused.value.sqlstate == "PC003"
         shown = {"unnest($1)": "$1"}.get(name, name if name.islower() else "pgcombine_folded")
         assert shown in str(refused.value)
 
@@ -168,7 +166,7 @@ def test_observer_may_use_tables_named_like_ctes(conn: psycopg.Connection) -> No
     hold(conn, word="held")
     assert sorted(n for _, n in conn.execute("select * from audit")) == list(range(len(PARTS)))
     conn.execute("create view pgcombine_folded as select 1")
-    with pytest.raises(psycopg.Error, match=r"public.pgcombine_folded has the name of a part of the pass") as refused:
+    with raises_state("PC003") as refused:
         observe(conn, "last", "insert into audit select word, 1 from changes")
     assert refused.value.diag.message_hint == "rename the table or view"
 
@@ -187,7 +185,7 @@ def test_no_observer_is_added_beside_a_relation_named_like_a_part(conn: psycopg.
     assert len(parts) == len(TAKEN) + 3  # TAKEN lacks updates, touched and computed
     for part in parts | {"pgcombine_quarantined"}:
         conn.execute(sql.SQL("create view {} as select 1").format(sql.Identifier(part)))
-        with pytest.raises(psycopg.Error, match=f"checked: public.{part} has the name of a part"):
+        with raises_state("PC003", part):
             conn.execute("select pgcombine_internal.check_observer('wc', 'audit')")
         conn.execute(sql.SQL("drop view {}").format(sql.Identifier(part)))
 
@@ -202,7 +200,7 @@ def test_upgrade_refuses_an_observer_of_a_former_cte(conn: psycopg.Connection, d
         "insert into pgcombine.observer (queue, observer, language, statement)"
         " values ('wc', 'former', 'sql', 'insert into gone select word from folded')"
     )
-    with pytest.raises(Exception, match=r'observer "former" of queue "wc" doesn\'t work: relation "folded"'):
+    with pytest.raises(Exception, match='"former"'):
         schema.upgrade(dsn)
     conn.execute("select pgcombine.drop_observer('wc', 'former')")
     schema.upgrade(dsn)

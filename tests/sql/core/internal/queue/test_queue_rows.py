@@ -39,18 +39,18 @@ def test_updates_may_be_mappings_or_sequences(tx: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    "row",
     [
-        ({"word": "a", "m": 1}, 'queue "wc" has no column "m"; its columns: word, n, c'),
-        (("a", 1), r"update \('a', 1\) of queue \"wc\" has 2 columns, not 3: word, n, c"),
-        ("abc", "must be a mapping, or a sequence with a value for each column, not 'abc'"),
-        (b"abc", "must be a mapping, or a sequence"),
-        (5, "must be a mapping, or a sequence with a value for each column, not 5"),
+        {"word": "a", "m": 1},
+        ("a", 1),
+        "abc",
+        b"abc",
+        5,
     ],
 )
-def test_update_that_does_not_fit_is_refused(tx: psycopg.Connection, row: Any, message: str) -> None:
+def test_update_that_does_not_fit_is_refused(tx: psycopg.Connection, row: Any) -> None:
     WC.create(tx)
-    with pytest.raises(InvalidUpdateError, match=message) as refused, tx.transaction():
+    with pytest.raises(InvalidUpdateError) as refused, tx.transaction():
         WC.enqueue(tx, [("good", 1, 1), row])
     assert refused.value.queue == "wc"
     assert rows(tx, "wc_pending") == []
@@ -62,22 +62,22 @@ def test_keys_of_several_columns_are_tuples(tx: psycopg.Connection) -> None:
     pairs.enqueue(tx, [("x", 1, 5), ("x", 2, 6), ("y", 1, 7)])
     assert pairs.get(tx, [("x", 1), ("y", 1), ("y", 2)]) == {("x", 1): 5, ("y", 1): 7}
     assert pairs.get(tx, []) == {}
-    with pytest.raises(InvalidUpdateError, match=r"key \('x',\) doesn't fit queue \"pairs\": its key is \(a, b\)"):
+    with pytest.raises(InvalidUpdateError):
         pairs.get(tx, [("x",)])
 
 
 def test_errors_have_their_exception_classes(tx: psycopg.Connection) -> None:
     make_queue(tx)
     add(tx, {"a": 1})
-    cases: list[tuple[type[Exception], str, Any]] = [
-        (QueueExistsError, 'queue "wc" exists', lambda: WC.create(tx)),
-        (QueueNotEmptyError, "1 pending updates", lambda: WC.drop(tx)),
-        (QueueNotFoundError, "cw", lambda: CombineQueue("cw").drop(tx)),
-        (QueueNotFoundError, "cw", lambda: CombineQueue("cw").enqueue(tx, [("a",)])),
-        (QueueNotFoundError, "cw", lambda: CombineQueue("cw").get(tx, ["a"])),
-        (QueueNotFoundError, "cw", lambda: CombineQueue("cw").backlog(tx)),
-        (InvalidDefinitionError, r"at least one key column.*word text", lambda: CombineQueue("cw").create(tx)),
+    cases: list[tuple[type[Exception], Any]] = [
+        (QueueExistsError, lambda: WC.create(tx)),
+        (QueueNotEmptyError, lambda: WC.drop(tx)),
+        (QueueNotFoundError, lambda: CombineQueue("cw").drop(tx)),
+        (QueueNotFoundError, lambda: CombineQueue("cw").enqueue(tx, [("a",)])),
+        (QueueNotFoundError, lambda: CombineQueue("cw").get(tx, ["a"])),
+        (QueueNotFoundError, lambda: CombineQueue("cw").backlog(tx)),
+        (InvalidDefinitionError, lambda: CombineQueue("cw").create(tx)),
     ]
-    for kind, message, call in cases:
-        with pytest.raises(kind, match=message), tx.transaction():
+    for kind, call in cases:
+        with pytest.raises(kind), tx.transaction():
             call()
