@@ -102,7 +102,7 @@ def buckets(context: Context) -> Iterator[Finding]:
     for row in context.rows("doctor_buckets"):
         if row["queue"] in names:
             yield info(
-                f"passes took {row['share']:.0%} of the last two minutes in each of its {row['buckets']} buckets",
+                f"passes took {row['share']:.0%} of the last four minutes in each of its {row['buckets']} buckets",
                 f"pgcombine queue rebucket {row['queue']} {2 * row['buckets']}, if the server has a core to spare; "
                 "then run workers with as many loops",
                 subject=row["queue"],

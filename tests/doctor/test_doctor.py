@@ -379,14 +379,13 @@ def test_doctor_checks_a_queue(conn: psycopg.Connection, dsn: str) -> None:
 
 def test_doctor_says_when_more_buckets_would_help(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, buckets=2)
-    for bucket in range(2):
-        add(conn, [(word_in(conn, bucket), 1)])
-    combine_all(conn)
-    assert findings(queues.buckets, dsn) == []
-    conn.execute("update pgcombine.pass set began = ended - interval '100 s' where bucket = 0 and updates > 0")
+    conn.execute(
+        "insert into pgcombine.pass_minute select 'wc', date_trunc('minute', now()) - n * interval '1 min',"
+        " 9, 9, 9, 9, 60 from generate_series(1, 3) n"
+    )
     assert findings(queues.buckets, dsn) == [], "passes over one of two buckets leave room for others"
-    conn.execute("update pgcombine.pass set began = ended - interval '1 h' where updates > 0")
-    assert "rebucket wc 4" in found(queues.buckets, "info", dsn, "100%").advice
+    conn.execute("update pgcombine.pass_minute set seconds = 119")
+    assert "rebucket wc 4" in found(queues.buckets, "info", dsn, "74%").advice
 
 
 def test_doctor_reports_a_long_pass(conn: psycopg.Connection, dsn: str) -> None:

@@ -197,7 +197,7 @@ def test_upgrade_keeps_objects_that_depend_on_views(
     assert one(conn, MADE) == made
     assert {warning.split()[4] for warning in warnings} == {view.removeprefix("pgcombine.") for view, _ in views}
     assert all(f'of role "{attacker.info.user}"' in warning for warning in warnings)
-    with raises_state("PC003"):
+    with raises_state("42704"):
         conn.execute("select * from attacker.o0")
     attacker.execute("drop schema attacker cascade")
     assert upgraded(dsn) == []
