@@ -118,7 +118,7 @@ def test_file_and_program_exclude_each_other(empty_dsn: str) -> None:
 
 def test_unknown_revisions_are_refused() -> None:
     for revision in ("nonsense", "", "head", "-1", "00"):
-        with pytest.raises(SchemaError, match=str(revision)):
+        with pytest.raises(SchemaError, match=f"'{revision}'"):
             schema.upgrade_sql(revision)
 
 

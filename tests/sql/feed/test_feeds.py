@@ -480,7 +480,7 @@ def test_existing_feed_takes_no_number(feed: psycopg.Connection) -> None:
     drawn = "select last_value from pg_sequences where sequencename = 'feed_number_seq'"
     before = one(feed, drawn)
     make_feed(feed, retention="1 min", if_not_exists=True)
-    with raises_state("PC003"):
+    with raises_state("PC002"):
         make_feed(feed)
     assert one(feed, drawn) == before
 
