@@ -36,7 +36,7 @@ Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 def cli(dsn: str, target: str) -> Cli:
     """Runs ``pgcombine export ARGS`` with the target's password, which the registered target doesn't hold."""
     password = psycopg.conninfo.conninfo_to_dict(target).get("password")
-    return lambda *args: run_cli("export", *args, "--dsn", dsn, env={"PGPASSWORD": password})
+    return lambda *args: run_cli("export", *args, "--dsn", dsn, env={"PGPASSWORD": password, "PGSSLMODE": "prefer"})
 
 
 def found(conn: psycopg.Connection, target: str, **options: float) -> dict[str, str]:
@@ -73,7 +73,7 @@ def test_resync_repairs_a_changed_table(conn: psycopg.Connection, dsn: str, targ
     expected = {"a": "other", "b": "other", "c": "missing", "gone": "surplus", "d": "missing", "theirs": "surplus"}
     assert found(conn, target) == expected
     told = cli("verify", "search")
-    assert told.returncode == 1
+    assert told.returncode == 1, told.stderr
     assert set(told.stdout.splitlines()) == {f'{problem}: {{"word": "{word}"}}' for word, problem in expected.items()}
     assert "differs in 6 keys: 2 missing, 2 other, 2 surplus" in told.stderr
     answer = json.loads(cli("verify", "search", "--limit", "1", "--json").stdout)

@@ -22,7 +22,7 @@ MANY = 10_000
 @pytest.mark.parametrize("key", [["a bigint"], ["a bigint", "b text"]])
 def test_get_finds_many_keys_fast(conn: psycopg.Connection, key: list[str]) -> None:
     """get joins the wanted keys by hash: a comparison of each wanted key with each existing key would be too slow."""
-    queue = CombineQueue("many", key=key, value=["n bigint sum"])
+    queue = CombineQueue("many", key=key, value=["n bigint sum"], buckets=4)
     queue.create(conn)
 
     def key_of(i: int) -> Any:

@@ -48,10 +48,11 @@ class Proxy:
         """The process id of the client whose answer was lost last."""
         import psutil
 
+        here = self._listener.getsockname()[1]  # other processes may have connections with the same port of their own
         return next(
             found.pid
             for found in psutil.net_connections("tcp")
-            if found.pid and found.laddr.port == self._lost_port and found.raddr
+            if found.pid and found.laddr.port == self._lost_port and found.raddr and found.raddr.port == here
         )
 
     def close(self) -> None:
