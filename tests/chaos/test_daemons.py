@@ -8,6 +8,8 @@ hold snapshots, and look at views and web pages. Then these statements must be t
 
 - all acknowledged transactions of writers are there, and none that was rolled back. Each of them also inserts the seed
   of its updates into a table, so that a commit without an answer can be looked up;
+- each event counts once, although several sessions send it with its token at about the same time, alone or among other
+  events, in random order, and repeat it until a commit is confirmed;
 - values are the sums over all committed updates, also in the exported table and on both servers;
 - each key's changes are an unbroken chain to its value, those of the observer and those of the feed. The consumer
   stores the changes of a batch and the batch's offset in one transaction. So if it is killed, the next consumer begins
@@ -49,9 +51,9 @@ from pgcombine import Feed, ReplicatedQueue
 from pgcombine.errors import IndeterminateError, PgCombineError
 
 ROOT = Path(__file__).parents[2]
-PRODUCERS = 4
+PRODUCERS, SENDERS = 4, 3
 VICTIMS = {"daemon": 8, "terminate": 4, "backend": 2, "rebucket": 3, "server a": 2, "server b": 2}  # frequencies
-HAPPEN = [*VICTIMS, "committed", "rolled back", "replicated", "snapshots held", "looks"]
+HAPPEN = [*VICTIMS, "committed", "rolled back", "replicated", "sent", "repeated", "snapshots held", "looks"]
 FEED = Feed("f", queue="plain")
 SESSION = """
     select pid from pg_stat_activity
@@ -68,6 +70,10 @@ STATE = """
     union all select format('pending: %s', pgcombine.backlog('plain'))
 """
 VIEWS = ["destination", "export_stat", "hint_stat", "pass_recent", "queue_stat", "segment_stat", "table_size", "worker"]
+ONCE = """
+    select pgcombine.enqueue_once('plain', e.token, e.updates)
+    from (select * from unnest(%s::text[], %s::jsonb[]) u (token, updates) order by token offset 0) e
+"""
 # A daemon tells this when it can't reach a server, and then ends.
 UNREACHED = ("can't connect to PostgreSQL", "lost the connection")
 
@@ -96,7 +102,7 @@ class Chaos(Run):
         super().__init__(seconds, HAPPEN)
         self.servers, self.directory = servers, directory
         self.a, self.b = servers["a"], servers["b"]
-        self.plain, self.replicated = Ledger(), Ledger()
+        self.plain, self.events, self.replicated = Ledger(), Ledger(), Ledger()
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]  # the page keeps this port when it is started again
         consumer = [sys.executable, "-m", "tests.chaos.test_daemons", self.a.dsn]
@@ -133,7 +139,7 @@ class Chaos(Run):
         self.create()
         with self.beside(self.supervise):
             try:
-                writers = [*[self.produce] * PRODUCERS, self.replicate]
+                writers = [*[self.produce] * PRODUCERS, *[self.send] * SENDERS, self.replicate]
                 self.run(*writers, self.disturb, self.hold, self.look)
                 for server in self.servers.values():
                     server.start()
@@ -182,6 +188,29 @@ class Chaos(Run):
                     time.sleep(0.03)  # more slowly than workers combine, so that they can drain the queue at the end
             time.sleep(0.05)
 
+    def send(self, chance: random.Random) -> None:
+        """Send events with tokens, which follow from the time. Events are repeated until their commit is confirmed."""
+        while not self.over:
+            first = int(20 * (time.monotonic() - self.began))
+            batch = chance.sample(range(first, first + 40), chance.choice([1, 10]))
+            tokens = [f"event {event}" for event in batch]
+            updates = [Jsonb([{"word": word, "n": n} for word, n in updates_of(event)]) for event in batch]
+            confirmed = False
+            while not confirmed:
+                with suppress(psycopg.Error), psycopg.connect(self.a.direct) as conn:
+                    conn.isolation_level = chance.choice(list(psycopg.IsolationLevel)[1:])
+                    new = [fresh for (fresh,) in conn.execute(ONCE, (tokens, updates)).fetchall()]
+                    if chance.random() < 0.05:
+                        conn.rollback()
+                        continue
+                    conn.commit()
+                    confirmed = True
+                    self.count("sent", sum(new))
+                    self.count("repeated", len(new) - sum(new))
+            for event in batch:
+                self.events.acknowledge([], event)
+            time.sleep(0.1)
+
     def replicate(self, chance: random.Random) -> None:
         """Write to ``wc`` on both servers. A failed write is repeated until it is acknowledged."""
         with ReplicatedQueue(dsns(self.servers), "wc", timeout=2.0) as queue:
@@ -202,7 +231,6 @@ class Chaos(Run):
     # faults
 
     def disturb(self, chance: random.Random) -> None:
-        first = chance.sample(list(VICTIMS), len(VICTIMS))
         while not self.over:
             before = self.changes()
             try:
@@ -210,7 +238,8 @@ class Chaos(Run):
             except AssertionError as error:
                 raise AssertionError(f"{error}\n{self.a.execute(STATE)}") from error
             self.wait(chance.uniform(0, 1))
-            victim = first.pop() if first else chance.choices(list(VICTIMS), weights=list(VICTIMS.values()))[0]
+            missing = [victim for victim in VICTIMS if not self.figures[victim]]
+            victim = chance.choices(missing or list(VICTIMS), None if missing else list(VICTIMS.values()))[0]
             if victim == "daemon":
                 self.running[chance.choice(list(self.running))].kill()
             elif victim.startswith("server"):
@@ -228,7 +257,7 @@ class Chaos(Run):
     def in_session(self, victim: str, chance: random.Random) -> None:
         with self.a.connect() as conn:
             if victim == "rebucket":
-                conn.execute("select pgcombine.rebucket('plain', %s, timeout => '5 s')", (chance.choice([4, 8, 16]),))
+                conn.execute("select pgcombine.rebucket('plain', %s, timeout => '10 s')", (chance.choice([4, 8, 16]),))
             elif victim == "terminate":
                 conn.execute("select pg_terminate_backend(%s)", (one(conn, SESSION),))
             else:  # the server then ends all sessions and recovers
@@ -248,10 +277,10 @@ class Chaos(Run):
             with suppress(psycopg.OperationalError), psycopg.connect(self.a.direct) as conn:
                 conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
                 before = values(conn, "plain")
-                self.wait(chance.uniform(1, 8))
+                self.wait(chance.uniform(1, 4))
                 self.wrong += differences("values in a snapshot", before, values(conn, "plain"))
                 self.count("snapshots held")
-            time.sleep(0.2)
+            self.wait(chance.uniform(1, 4))  # rebucket waits for sessions that have read the values
 
     def look(self, chance: random.Random) -> None:
         with httpx2.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=60) as reader:
@@ -283,10 +312,12 @@ class Chaos(Run):
     def check(self) -> None:
         expected: Counter[str] = Counter()
         there = {seed for (seed,) in self.a.execute("select seed from public.written")}
-        for seed in there:
+        for seed in (*there, *self.events.acknowledged):
             for word, n in updates_of(seed):
                 expected[word] += n
         self.wrong += self.plain.problems(there)
+        tokens = {int(token.split()[1]) for (token,) in self.a.execute("select token from pgcombine.token")}
+        self.wrong += self.events.problems(tokens)
         copied = dict(self.b.execute("select word, n from public.copied where not pgcombine_deleted"))
         self.wrong += differences("the exported table", expected, copied)
         self.wrong += broken("the feed", [Change(*row) for row in self.a.execute(SEEN)], expected)

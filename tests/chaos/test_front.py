@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-import os
 import random
-import threading
-from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 
 import psycopg
 import pytest
 from psycopg.types.json import Jsonb
+from support.audit import Ledger, Run, differences, seconds
 from support.fronts import connected, make_front
 from support.queues import one
 from support.servers import SETTINGS, Server, container
@@ -29,7 +26,6 @@ from pgcombine.shard.moving import move_shard
 WRITERS = 8
 SHARDS = 6
 WORDS = [f"w{i}" for i in range(60)]
-KILLS = int(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "20"))
 CHECKPOINTER = "select pid from pg_stat_activity where backend_type = 'checkpointer'"
 
 
@@ -53,62 +49,48 @@ def test_totals_are_exact_beside_crashes_and_moves(databases: list[str]) -> None
     front, *nodes = databases
     with connected(front) as conn:
         make_front(conn, nodes, shards=SHARDS)
-    stop = threading.Event()
-    acknowledged = Counter[int]()
-    moves = Counter[str]()
+    run, ledger = Run(0, ["all crashes", "written", "moved"], more=3600), Ledger()
 
-    def write(writer: int) -> Counter[str]:
-        """Write until the end. A failed write is repeated with its token until it is acknowledged."""
-        chance = random.Random(writer)
-        written = Counter[str]()
-        while not stop.is_set():
-            words = chance.choices(WORDS, k=5)
+    def persist(figure: str, call: Callable[[], object]) -> None:
+        """Repeat the call until it succeeds, and count it."""
+        while True:
+            with suppress(psycopg.Error, PgCombineError):
+                call()
+                return run.count(figure)
+            run.count(f"{figure} in vain")
+
+    def enqueue(token: str, updates: Jsonb) -> None:
+        with closing(connect(front)) as conn:
+            conn.execute("select pgcombine.enqueue_once('wc', %s, %s)", (token, updates))
+
+    def write(chance: random.Random) -> None:
+        while not run.over:
+            words, token = chance.choices(WORDS, k=5), str(chance.getrandbits(60))
             updates = Jsonb([{"word": word, "n": 1} for word in words])
-            done = False
-            while not done:
-                with suppress(psycopg.Error, PgCombineError), closing(connect(front)) as conn:
-                    call = "select pgcombine.enqueue_once('wc', %s, %s)"
-                    conn.execute(call, (f"{writer} {acknowledged[writer]}", updates))
-                    done = True
-            acknowledged[writer] += 1
-            written.update(words)
-        return written
+            persist("written", partial(enqueue, token, updates))
+            ledger.acknowledge((word, 1) for word in words)
 
-    def move() -> None:
-        """Move shards until the end. A failed move is repeated until it succeeds."""
-        chance = random.Random(77)
-        while not stop.is_set():
-            shard, node = chance.randrange(SHARDS), f"n{chance.randrange(len(nodes))}"
-            done = False
-            while not done:
-                moves["tried"] += 1
-                with suppress(psycopg.Error, PgCombineError):
-                    move_shard(front, "wc", shard, node)
-                    done = True
-            moves["done"] += 1
+    def move(chance: random.Random) -> None:
+        while not run.over:
+            to = f"n{chance.randrange(len(nodes))}"
+            persist("moved", partial(move_shard, front, "wc", chance.randrange(SHARDS), to))
 
-    def went_on(writes: int, moved: int) -> bool:
-        return acknowledged.total() > writes and moves["done"] > moved
+    def went_on(written: int, moved: int) -> bool:
+        return bool(run.wrong) or (run.figures["written"] > written and run.figures["moved"] > moved)
 
-    chance = random.Random(7)
-    with ThreadPoolExecutor() as pool:
-        mover = pool.submit(move)
-        writers = [pool.submit(write, writer) for writer in range(WRITERS)]
-        try:
-            for _ in range(KILLS):
-                writes, moved = acknowledged.total() + 50, moves["done"]
-                eventually(partial(went_on, writes, moved), timeout=120)
-                crash(chance.choice(databases))
-        finally:
-            stop.set()
-        written = sum((writer.result(300) for writer in writers), Counter[str]())
-        mover.result(300)
-    print(f"{acknowledged.total()} writes acknowledged, {KILLS} crashes, {dict(moves)}")
+    def disturb(chance: random.Random) -> None:
+        for _ in range(int(seconds(20))):
+            eventually(partial(went_on, run.figures["written"] + 50, run.figures["moved"]), timeout=120)
+            crash(chance.choice(databases))
+        run.count("all crashes")
+
+    run.run(*[write] * WRITERS, move, disturb)
+    run.succeeded()
     with closing(connect(front)) as conn:
         found = eventually(lambda: dict(conn.execute("select word, n from pgcombine.wc_current").fetchall()))
         places = dict(conn.execute("select shard, node from pgcombine.front_shard").fetchall())
         assert conn.execute("select node, problem from pgcombine.check_front('wc')").fetchall() == []
-    assert found == dict(written)
+    assert list(differences("wc_current", ledger.sums, found)) == []
     for number, dsn in enumerate(nodes):
         with closing(connect(dsn)) as conn:
             there = {queue for (queue,) in conn.execute("select queue from pgcombine.queue").fetchall()}

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from contextlib import suppress
@@ -14,6 +13,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 from support import eventually, start_cli
+from support.audit import seconds
 
 from ..sql.rollup.statements import Table, change, crowd
 
@@ -42,11 +42,10 @@ def kill(conn: psycopg.Connection, dsn: str, *command: object) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("shape", ["deep"])  # the random tests of sql/rollup have all shapes
 def test_view_equals_its_query_after_kill_9(conn: psycopg.Connection, dsn: str, shape: str) -> None:
-    seconds = float(os.environ.get("PGCOMBINE_TEST_CHAOS_SECONDS", "20"))
     seed = random.randrange(10**6)
     table = Table.make(conn, random.Random(seed), shape, secured=False, cascade=False)
     conn.execute("set allow_system_table_mods = on")
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds(20)
     with crowd(table, dsn, WRITERS) as at_work:
         while not at_work.over.is_set() and (time.monotonic() < deadline or at_work.fewer_than(0, snapshots=5)):
             with suppress(psycopg.OperationalError):  # a deadlock
