@@ -282,7 +282,6 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC010": BacklogFullError,
     "PC030": LoadError,
     "PC031": LoadError,
-    "PC032": LoadError,
     "PC012": PostRestorePendingError,
     "PC013": QueueError,
     "PC014": QueueError,

@@ -68,6 +68,7 @@ create table pgcombine.queue (
     pass_limit       integer not null default 1000000 check (pass_limit > 0),
     quarantine_after integer not null default 5 check (quarantine_after > 0),
     max_backlog      bigint check (max_backlog > 0),
+    is_full          boolean not null default false,
     computed         jsonb,
     token_retention  interval not null default '14 days' check (token_retention > '0'),
     pass             jsonb not null default '{}',
@@ -75,7 +76,6 @@ create table pgcombine.queue (
     created_at       timestamptz not null default now(),
     check (buckets % partitions = 0)
 );
-alter table pgcombine.queue enable row level security;
 comment on table pgcombine.queue is
     'One row for each queue. The columns pass and statements are made from the definition, for the queue''s passes.';
 comment on column pgcombine.queue.computed is
@@ -124,7 +124,6 @@ create table pgcombine.bucket (
     bucket integer not null check (bucket between 0 and 1023),
     primary key (queue, bucket)
 );
-alter table pgcombine.bucket enable row level security;
 comment on table pgcombine.bucket is
     'One row for each bucket. A pass locks the row and doesn''t write it, so passes leave no dead rows here.';
 
@@ -141,7 +140,6 @@ create table pgcombine.pass (
     updates  bigint not null,
     keys     bigint not null,
     changes  bigint not null,
-    inserted bigint,
     primary key (queue, bucket, pass),
     foreign key (queue, bucket) references pgcombine.bucket on delete cascade,
     check ((range_mask is null) = (hash_range is null)),
@@ -150,17 +148,13 @@ create table pgcombine.pass (
         and (range_mask between 1 and 65535 and range_mask & (range_mask + 1) = 0
              and hash_range between 0 and range_mask) is not false
         and updates between 0 and 1000000000000000 and keys between 0 and 1000000000000000
-        and changes between 0 and 1000000000000000
-        and (inserted between -4000000000000000 and 4000000000000000) is not false)
+        and changes between 0 and 1000000000000000)
 ) with (autovacuum_vacuum_insert_scale_factor = 1);
 create index pass_ended on pgcombine.pass (queue, ended);
-alter table pgcombine.pass enable row level security;
 comment on table pgcombine.pass is
     'The journal of passes. The mark of the last pass over a key sees the key''s combined updates.';
 comment on column pgcombine.pass.range_mask is
     'The pass covered the keys with hash & range_mask = hash_range. Null: all keys.';
-comment on column pgcombine.pass.inserted is
-    'For max_backlog: inserts into the bucket''s tables that the statistics counted, less updates left pending.';
 
 create table pgcombine.pass_minute (
     queue   text not null references pgcombine.queue on delete cascade,
@@ -209,7 +203,6 @@ create table pgcombine.failure (
     constraint failure_sane check (
         attempts between 0 and 2000000 and isfinite(since) and isfinite(last) and isfinite(retry_at))
 );
-alter table pgcombine.failure enable row level security;
 comment on table pgcombine.failure is
     'Buckets with a failed pass since the last pass that took all updates. A failed pass is rolled back, so another '
     'transaction writes the row.';
@@ -232,7 +225,6 @@ create table pgcombine.quarantined_key (
         updates between -1 and 1000000000000000 and attempts between 0 and 2000000 and isfinite(since))
 );
 create index quarantined_key_queue_idx on pgcombine.quarantined_key (queue);
-alter table pgcombine.quarantined_key enable row level security;
 comment on table pgcombine.quarantined_key is
     'Keys that passes leave out. <queue>_quarantine_keys has their columns, <queue>_quarantine their updates.';
 
@@ -247,7 +239,6 @@ create table pgcombine.expiry (
     failed_page bigint,
     primary key (queue, bucket)
 ) with (fillfactor = 50);
-alter table pgcombine.expiry enable row level security;
 comment on table pgcombine.expiry is
     'How far workers have scanned the pages of a bucket''s values for expired keys, and when the scan continues.';
 comment on column pgcombine.expiry.error is
@@ -289,50 +280,22 @@ comment on column pgcombine.token.role is
     'The role that stored the token: another role may store an equal one. Empty: all roles share the token.';
 comment on column pgcombine.token.updates is 'How many updates came with the token; null: not counted.';
 
-create table pgcombine.granted_right (
-    "right" text not null,
-    role    name not null,
-    subject text not null,
-    primary key (role, "right", subject)
-);
-comment on table pgcombine.granted_right is
-    'The calls of grant_right that revoke_right can revoke. A row itself grants nothing.';
-
--- A component registers itself in the next four tables (sql/<component>/component.sql).
-create table pgcombine.right_kind (
-    "right"  text primary key,
-    subject  text,
-    optional boolean not null,
-    standing text,
-    act      text not null,
-    proof    text
-);
-comment on table pgcombine.right_kind is
-    'The rights that grant_right grants. subject: the kind of object that the right is on, queue or another table with '
-    'a key column of the same name and a function require_<subject>; null: the right is on no object. optional: '
-    'whether grant_right needs no name. standing: a view with a column named after the right. A role with select on '
-    'the column gets the right on each later object. act: what the right permits, in words. proof: a role that may '
-    'delete from this relation has the right (_…: its name is the object''s name with this suffix); null: has_right '
-    'decides.';
+-- A component registers itself in the next three tables (sql/<component>/component.sql).
 create table pgcombine.right_privilege (
-    "right"    text not null references pgcombine.right_kind,
-    relation   text not null,
-    privileges text[] not null,
-    partitions boolean not null,
-    primary key ("right", relation)
+    "right"    text not null,
+    object     text not null,
+    privileges text not null,
+    primary key ("right", object)
 );
 comment on table pgcombine.right_privilege is
-    'The privileges that grant_right grants for a right. relation: a name, or a suffix of the object''s name (_…). '
-    'privileges: insert (*) means insert on each of the queue''s own columns. partitions: whether the privileges are '
-    'granted on the relation''s partitions, too.';
+    'The privileges that grant_right grants for a right. The right work has all tables, too. object: a name, or what '
+    'follows a queue''s name in the name of its table. privileges: (*) means each of the queue''s own columns.';
 create table pgcombine.component_table (
-    name   text primary key,
-    queue  text references pgcombine.queue on delete cascade,
-    marked text
+    name  text primary key,
+    queue text references pgcombine.queue on delete cascade
 );
 comment on table pgcombine.component_table is
-    'Tables that grow. queue: the table belongs to this queue, and passes insert into it; null: all queues share it. '
-    'marked: a condition for rows that delete_flagged deletes.';
+    'Tables that grow. queue: the table belongs to this queue; null: all queues share it.';
 create table pgcombine.hook (
     event text not null
         check (event in ('close', 'closed', 'rebucket', 'post_restore', 'generated', 'regenerate', 'clean_up',
@@ -369,7 +332,6 @@ create table pgcombine.destination_state (
         ticket between 0 and 4000000000000000000 and failures between 0 and 2000000000
         and isfinite(retry_at) and isfinite(since))
 );
-alter table pgcombine.destination_state enable row level security;
 comment on table pgcombine.destination_state is
     'States of destinations: exports and other servers. While a destination is up, its row is written at most once a '
     'minute.';
@@ -395,7 +357,6 @@ create table pgcombine.export (
     format       text,
     constraint export_format check (format is null or format = 'cloudevents' and exporter = 'webhook')
 );
-alter table pgcombine.export enable row level security;
 comment on table pgcombine.export is
     'One row for each export: the queue whose changes it delivers, its exporter, and its target (without a password).';
 comment on column pgcombine.export.owner is
@@ -415,7 +376,6 @@ create table pgcombine.export_bucket (
     primary key (export, bucket),
     constraint export_bucket_sane check (delivered between 0 and 4000000000000000000 and isfinite(delivered_at))
 );
-alter table pgcombine.export_bucket enable row level security;
 comment on table pgcombine.export_bucket is
     'One row for each bucket of an export. The worker that delivers from the bucket locks the row.';
 
@@ -427,7 +387,6 @@ create table pgcombine.export_quarantine (
     since  timestamptz not null default now(),
     primary key (export, seq)
 );
-alter table pgcombine.export_quarantine enable row level security;
 comment on table pgcombine.export_quarantine is
     'Entries that a destination refused for their data. They stay here until an operator retries or drops them.';
 
@@ -638,7 +597,6 @@ create table pgcombine.spark_load (
     attempts   xid8[],
     expected   bigint
 );
-alter table pgcombine.spark_load enable row level security;
 comment on table pgcombine.spark_load is
     'Loads from Spark in progress. Their rows wait in the unlogged table spark_stage_<number>.';
 comment on column pgcombine.spark_load.role is 'The role that began the load.';
@@ -651,17 +609,9 @@ comment on column pgcombine.spark_load.attempts is
 create unlogged table pgcombine.spark_alive (
     load uuid primary key
 );
-alter table pgcombine.spark_alive enable row level security;
 comment on table pgcombine.spark_alive is
     'Loads in progress. A crash empties this table and the stages: a load without a row here has lost its rows.';
 
-create table pgcombine.spark_limit (
-    role  text primary key,
-    loads integer not null check (loads >= 0)
-);
-comment on table pgcombine.spark_limit is
-    'How many loads from Spark a role may have in progress. The row of the role '''' is for all roles without a row.';
-insert into pgcombine.spark_limit (role, loads) values ('', 100);
 
 -- rollups -------------------------------------------------------------------------------------------------------------
 
@@ -737,7 +687,6 @@ create table pgcombine.feed_bucket (
     last   bigint not null,
     primary key (feed, bucket)
 ) with (fillfactor = 50);
-alter table pgcombine.feed_bucket enable row level security;
 comment on table pgcombine.feed_bucket is
     'The last sequence of each bucket of a feed. A pass over the bucket raises it, in the statement of the pass.';
 
@@ -748,7 +697,6 @@ create table pgcombine.feed_consumer (
     committed_at timestamptz not null default now(),
     primary key (feed, consumer)
 );
-alter table pgcombine.feed_consumer enable row level security;
 comment on table pgcombine.feed_consumer is 'How far registered consumers have read a feed.';
 
 -- shards --------------------------------------------------------------------------------------------------------------
@@ -798,7 +746,6 @@ begin
         ('{combiner}', '{function}', 'The function or aggregate that combines; null: the combiner is built in.'),
         ('{combiner}', '{type}', 'The type for which the function is used.'),
         ('{component_table}', '{name}', 'Name of the table.'),
-        ('{component_table}', '{marked}', 'Condition for rows that delete_flagged deletes.'),
         ('{destination_state}', '{down_after}', 'Number of failures in a row after which the destination is down.'),
         ('{destination_state}', '{backoff}', 'Wait after the first failure; it doubles with each further one.'),
         ('{destination_state}', '{longest_backoff}', 'Longest wait between two attempts.'),
@@ -814,8 +761,6 @@ begin
         ('{export_quarantine}', '{seq}', 'Number of the entry.'),
         ('{export_quarantine}', '{entry}', 'The entry, as a JSON object.'),
         ('{failure}', '{last}', 'When a pass last failed.'),
-        ('{granted_right}', '{right}', 'Name of the right.'),
-        ('{granted_right}', '{subject}', 'The queue, or what else the right is about; empty: nothing.'),
         ('{feed}', '{retention}', 'How long changes are kept at least.'),
         ('{feed}', '{max_bytes}', 'Size up to which changes older than the retention stay for registered consumers; '
             'null: none stay.'),
@@ -873,6 +818,7 @@ begin
         ('{queue}', '{delete_when}', 'Condition over the values under which a key is deleted.'),
         ('{queue}', '{notify}', 'Whether enqueues wake workers by NOTIFY.'),
         ('{queue}', '{paused}', 'Whether the queue is paused, so that no pass runs over it.'),
+        ('{queue}', '{is_full}', 'Whether as many updates were pending when a worker last looked.'),
         ('{queue}', '{max_backlog}', 'About how many updates may be pending before enqueues fail; null: no limit.'),
         ('{queue}', '{token_retention}', 'How long tokens of enqueue_once are kept.'),
         ('{queue}', '{pass}', 'Parts of the statement of a pass.'),
@@ -888,9 +834,8 @@ begin
         ('{expiry}', '{due}', 'When the scan continues.'),
         ('{expiry}', '{failed_at}', 'When the removal of expired keys last failed.'),
         ('{expiry}', '{failed_page}', 'See error.'),
-        ('{right_kind,right_privilege}', '{right}', 'Name of the right.'),
-        ('{right_kind}', '{subject,optional,standing,act,proof}', 'See the comment of the table.'),
-        ('{right_privilege}', '{relation,privileges,partitions}', 'See the comment of the table.'),
+        ('{right_privilege}', '{right}', 'Name of the right.'),
+        ('{right_privilege}', '{object,privileges}', 'See the comment of the table.'),
         ('{sample}', '{kind}', 'pending or sizes.'),
         ('{sample}', '{at}', 'When the figures were found.'),
         ('{sample}', '{figures}', 'The figures, as JSON.'),
@@ -898,8 +843,6 @@ begin
         ('{schema_version}', '{digest}', 'SHA-256 of the SQL files that the last upgrade applied.'),
         ('{schema_version}', '{version_num}', 'The revision.'),
         ('{spark_alive,spark_load}', '{load}', 'Identity of the load.'),
-        ('{spark_limit}', '{role}', 'Name of the role; empty: all others.'),
-        ('{spark_limit}', '{loads}', 'Largest number of unfinished loads.'),
         ('{spark_load}', '{number}', 'Number in the name of the table spark_stage_<number>.'),
         ('{spark_load}', '{run_id}', 'Name of the run.'),
         ('{spark_load}', '{kind}', 'stage: updates. values: initial values.'),

@@ -43,7 +43,6 @@ File = Annotated[str, typer.Argument(metavar="FILE|-", help="csv (with a header 
 Form = Annotated[
     str | None, typer.Option("--format", help="csv or jsonl; default: by the file's ending, stdin is jsonl.")
 ]
-COUNTED = 10_000  # a backlog whose estimate is at most this number is counted exactly
 Load = Callable[[CombineQueue, Connection, Iterable[dict[str, Any]]], int]
 
 
@@ -211,12 +210,9 @@ def _note_what_lacks(connection: Connection, name: str) -> None:
     """Print on stderr how many updates the combined values lack: pending and quarantined ones."""
     with suppress(psycopg.errors.InsufficientPrivilege):  # the role may only read values
         for stat in dicts(connection, query("queue_stat"), (name,)):
-            count = stat["pending"]
-            if count <= COUNTED:
-                (count,) = one(connection, "select pgcombine.backlog(%s)", name)
+            (count,) = one(connection, "select pgcombine.backlog(%s)", name)
             if count:
-                said = f"{'about ' if count > COUNTED else ''}{counted(count, 'update')}"
-                pending = f"{said} of {name} {'is' if count == 1 else 'are'} pending"
+                pending = f"{counted(count, 'update')} of {name} {'is' if count == 1 else 'are'} pending"
                 note(f"{pending} and not in these values (pgcombine drain {name} combines them)")
             note_quarantined(name, stat["quarantined_keys"], stat["quarantined_updates"])
 

@@ -17,13 +17,9 @@ class Right(StrEnum):
 
     enqueue = "enqueue"
     read = "read"
-    load = "load"
     work = "work"
-    export = "export"
     handoff = "handoff"
-    replay = "replay"
     monitor = "monitor"
-    operate = "operate"
 
 
 def doctor(

@@ -21,21 +21,21 @@ from pgcombine.runtime.printable import printable
 from pgcombine.shard.nodes import shards
 from pgcombine.worker.maintenance import old_snapshots, reclaiming
 
-OLD_SECONDS = 5  # an older estimate of the backlog is shown with its age, unless the estimate is 0
+OLD_SECONDS = 5  # an older count of the backlog is shown with its age, unless it is 0
 
 Found = dict[str, Any]
 
 
-def read(connection: Connection, *, exact: bool, fresh: bool = False) -> Found:
+def read(connection: Connection, *, fresh: bool = False) -> Found:
     """Return the figures of queues, rollups, fronts, exports, feeds, workers and old snapshots.
 
     The entry ``log`` says how workers of this role reclaim the log of updates: by truncating or by deleting.
     """
     return {
-        "queues": figures.status(connection, exact=exact, fresh=fresh),
+        "queues": figures.status(connection, fresh=fresh),
         "rollups": rollups(connection),
         "fronts": shards(connection),
-        "exports": exports(connection, exact=exact),
+        "exports": exports(connection, exact=False),
         "feeds": feeds(connection),
         "workers": figures.workers(connection),
         "old_snapshots": old_snapshots(connection),
@@ -157,10 +157,9 @@ def _fitting(found: list[dict[str, Any]], history: History | None) -> Renderable
 
 
 def _table(found: list[dict[str, Any]], lines: dict[str, tuple[str, str]]) -> Table:
-    backlog = "backlog" if all(q["exact"] for q in found) else "backlog, about"
     columns: dict[str, list[Any]] = {
         "queue": [q["queue"] for q in found],
-        backlog: [_backlog(q) for q in found],
+        "backlog": [_backlog(q) for q in found],
         "lag": [f"{q['lag_seconds']:.0f} s" for q in found],
         " ": [lines.get(q["queue"], ("", ""))[0] for q in found],
         "combined": [f"{q['updates_per_second_1m']:.0f}/s" for q in found],
@@ -175,10 +174,8 @@ def _table(found: list[dict[str, Any]], lines: dict[str, tuple[str, str]]) -> Ta
 
 
 def _backlog(q: dict[str, Any]) -> str:
-    if q["exact"]:
-        return str(q["backlog"])
     if q["pending_at"] is None:
-        return "?"  # there is no estimate, for example because another session has locked the queue's tables
+        return "?"  # it was never counted, for example because another session has locked the queue's tables
     age = (datetime.now(UTC) - q["pending_at"]).total_seconds()
     return f"{q['backlog']} ({age:.0f} s ago)" if age > OLD_SECONDS and q["backlog"] else str(q["backlog"])
 

@@ -21,9 +21,6 @@ def status(
             help="Exit with status 1 if a queue has updates that have been pending for more seconds. Default: 300.",
         ),
     ] = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Count each pending update. The cost grows with the backlog.")
-    ] = False,
     every: Every = None,
     dsn: Dsn = None,
     as_json: Json = False,
@@ -43,15 +40,15 @@ def status(
         if max_lag is not None:
             raise typer.BadParameter("can't be used with --watch: leave one of them out", param_hint="--max-lag")
         history = History()
-        watch(dsn, every, lambda connection: shown(read(connection, exact=exact), history), as_json=as_json)
+        watch(dsn, every, lambda connection: shown(read(connection), history), as_json=as_json)
         return
     limit = LATE_SECONDS if max_lag is None else max_lag
     with open_database(dsn) as connection:
-        found = read(connection, exact=exact, fresh=max_lag is not None)
+        found = read(connection, fresh=max_lag is not None)
         if figures.late(queues_of(found), limit):
             # the first lag may be too high: if no worker has recorded the time recently, a new update seems old
             time.sleep(AGAIN)
-            found = read(connection, exact=exact, fresh=True)
+            found = read(connection, fresh=True)
     if as_json:
         print_json(found)
     else:

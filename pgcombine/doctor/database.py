@@ -14,7 +14,7 @@ from pgcombine.doctor.findings import Context, Finding, error, info, megabytes, 
 from pgcombine.errors import PgCombineError, SchemaError
 from pgcombine.worker.maintenance import old_snapshots, reclaiming
 
-_ABOUT_NO_QUEUE = ("monitor", "replay")  # rights that are granted without naming a queue
+_ABOUT_NO_QUEUE = ("monitor", "work")  # rights that are granted without naming a queue
 
 
 def schema(context: Context) -> Iterator[Finding]:
@@ -100,8 +100,7 @@ def rights(context: Context) -> Iterator[Finding]:
             yield warning(f"{who} lacks all or a part of the right {right}{where}", advice, value=subjects)
     for right in context.rights:
         if right not in held and right not in lacking:
-            what = "export" if right == "export" else "queue"
-            yield info(f"there is no {what} on which {who} could have the right {right}", f"pgcombine {what} create")
+            yield info(f"there is no queue on which {who} could have the right {right}", "pgcombine queue create")
     if not held and not lacking and not context.rights:
         yield info(
             f"{who} has no right on any queue",
@@ -109,7 +108,7 @@ def rights(context: Context) -> Iterator[Finding]:
         )
     if held:
         told = "; ".join(right if right in _ABOUT_NO_QUEUE else f"{right} {len(of)}" for right, of in held.items())
-        yield ok(f"{who} has these rights, with the number of queues or exports: {told}", value=held)
+        yield ok(f"{who} has these rights, with the number of queues: {told}", value=held)
 
 
 def search_path(context: Context) -> Iterator[Finding]:

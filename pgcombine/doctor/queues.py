@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pgcombine.database.connect import one
 from pgcombine.doctor.findings import Context, Finding, error, info, megabytes, ok, warning
 from pgcombine.rollup import rollup as tables
 
@@ -139,7 +138,7 @@ def failing(context: Context) -> Iterator[Finding]:
         if row["failing_buckets"] and row["queue"] not in seen:
             yield error(
                 f"{row['failing_buckets']} of its buckets fail",
-                "pgcombine status shows why, to a role with the right work, operate or monitor",
+                "pgcombine status shows why, to a role with the right work or monitor",
                 subject=row["queue"],
                 value=row["failing_buckets"],
             )
@@ -179,15 +178,14 @@ def quarantine(context: Context) -> Iterator[Finding]:
 
 
 def backlog(context: Context) -> Iterator[Finding]:
-    """Whether the backlog of a queue, counted exactly, is near its limit."""
+    """Whether the backlog of a queue is near its limit."""
     for row in context.stats:
-        pending = row["max_backlog"] and one(context.connection, "select pgcombine.backlog(%s)", row["queue"])[0]
-        if pending and pending > 0.8 * row["max_backlog"]:
+        if row["max_backlog"] and row["pending"] > 0.8 * row["max_backlog"]:
             yield warning(
-                f"{pending} updates are pending; at {row['max_backlog']}, enqueues fail",
+                f"{row['pending']} updates are pending; at {row['max_backlog']}, enqueues fail",
                 "start more workers, or let producers wait",
                 subject=row["queue"],
-                value=pending,
+                value=row["pending"],
             )
 
 

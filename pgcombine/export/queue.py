@@ -87,6 +87,7 @@ class ExportQueue:
     @in_transaction(queue="queue")
     def quarantined(self) -> Steps[list[dict[str, Any]]]:
         """Return the quarantined entries: dicts of ``export``, ``seq``, ``entry``, ``error``, ``since``."""
+        yield Statement("select from pgcombine_internal.require_export(%s)", (self.name,))  # names the right to grant
         return (yield from _dicts(query("export_quarantine"), _QUARANTINED, self.name))
 
     @in_transaction(queue="queue")

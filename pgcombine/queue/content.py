@@ -49,7 +49,7 @@ def columns(queue: str, *, readable: bool = True) -> Steps[list[Column]]:
     if not found:
         yield Statement("select pgcombine_internal.require_queue(%s)", (queue,))  # raises QueueNotFoundError
     if readable and not all(column.read for column in found):
-        yield Statement("select pgcombine_internal.refuse_right(%s, 'read')", (queue,))  # raises NotGrantedError
+        yield Statement("select pgcombine_internal.require_right(%s, 'read')", (queue,))  # raises NotGrantedError
     return found
 
 
@@ -62,7 +62,7 @@ def names(queue: str, *, enqueuing: bool = True) -> Steps[list[str]]:
     if not found:  # it is spread over other databases
         return [column.name for column in (yield from columns(queue, readable=False))]
     if enqueuing and not found[0][1]:
-        yield Statement("select pgcombine_internal.refuse_right(%s, 'enqueue')", (queue,))  # raises NotGrantedError
+        yield Statement("select pgcombine_internal.require_right(%s, 'enqueue')", (queue,))  # raises NotGrantedError
     return [name for name, _ in found]
 
 
@@ -183,7 +183,7 @@ def values(queue: str) -> Steps[tuple[Statement, Callable[[tuple[Any, ...]], tup
 def quarantined(queue: str, keys: Iterable[Any]) -> Steps[tuple[int, int]]:
     """Return the number of quarantined keys among ``keys``, and the number of their updates.
 
-    The values of :func:`get` don't include these updates. Both numbers are 0 for a role that may not operate the queue.
+    The values of :func:`get` don't include these updates. Both numbers are 0 for a role without the right work.
     """
     select = sql.SQL(
         "select pgcombine_updates from (select q.updates as pgcombine_updates, k.* from pgcombine.quarantine q "

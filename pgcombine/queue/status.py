@@ -62,40 +62,38 @@ def pass_sql(connection: Connection, queue: str) -> str:
         return str(one(connection, "select pgcombine.combine_sql(%s, 0)", queue)[0])
 
 
-def status(connection: Connection, *, exact: bool = False, fresh: bool = False) -> list[dict[str, Any]]:
+def status(connection: Connection, *, fresh: bool = False) -> list[dict[str, Any]]:
     """Return a dict for each queue, about its backlog, its passes, its quarantine and its failing buckets.
 
-    The dict has ``queue``, ``paused``, ``exact``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
+    The dict has ``queue``, ``paused``, ``backlog``, ``lag_seconds``, ``buckets`` (a list of ``bucket`` and
     ``backlog``), the counts ``quarantined_keys`` and ``quarantined_updates``, ``failing_buckets``, and the rates and
     times of ``pgcombine.queue_stat``. ``failing_buckets`` has ``bucket``, ``attempts``, ``sqlstate``, ``error``,
     ``since`` and ``retry_at`` of each bucket where a pass has failed and none has taken all updates since. ``backlog``
-    is an estimate made at ``pending_at``. With ``exact`` each pending update is counted. With ``fresh`` the call makes
-    new estimates, except for queues whose tables are locked.
+    was counted at ``pending_at``. With ``fresh`` the call counts anew, except for queues whose tables are locked.
+    Raises NotGrantedError if the role lacks the right monitor.
     """
     if fresh:
         with connection.transaction():
             connection.execute("set local pgcombine.fresh = on")
-            return _status(connection, exact)
-    return _status(connection, exact)
+            return _status(connection)
+    return _status(connection)
 
 
-def _status(connection: Connection, exact: bool) -> list[dict[str, Any]]:
+def require_monitor(connection: Connection) -> None:
+    """Raise NotGrantedError if the role lacks the right monitor. The error of a view doesn't tell which right it is."""
+    with translated():
+        connection.execute("select pgcombine_internal.require_right(null, 'monitor')")
+
+
+def _status(connection: Connection) -> list[dict[str, Any]]:
+    require_monitor(connection)
     result: dict[str, dict[str, Any]] = {
-        entry["queue"]: {**entry, "exact": exact, "buckets": [], "failing_buckets": []}
+        entry["queue"]: {**entry, "buckets": [], "failing_buckets": []}
         for entry in dicts(connection, query("status_queues"))
     }
-    if exact:
-        for entry in result.values():
-            entry |= {"backlog": 0, "lag_seconds": 0.0}
-        for queue, _, bucket, backlog, lag in connection.execute(query("status")):
-            if entry := result.get(queue, {}):
-                entry["backlog"] += backlog
-                entry["buckets"].append({"bucket": bucket, "backlog": backlog})
-                entry["lag_seconds"] = max(entry["lag_seconds"], float(lag))
-    else:
-        for row in dicts(connection, query("status_buckets")):
-            if entry := result.get(row.pop("queue"), {}):
-                entry["buckets"].append(row)
+    for row in dicts(connection, query("status_buckets")):
+        if entry := result.get(row.pop("queue"), {}):
+            entry["buckets"].append(row)
     for row in dicts(connection, query("failing_buckets")):
         if entry := result.get(row.pop("queue"), {}):
             entry["failing_buckets"].append(row)

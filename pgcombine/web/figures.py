@@ -72,7 +72,7 @@ def identity(connection: Connection) -> dict[str, str]:
 
 def may_operate(connection: Connection, queue: str) -> bool:
     """Whether the role may pause the queue, and retry and drop its quarantined keys."""
-    return bool(one(connection, "select pgcombine_internal.has_right(%s, 'operate')", queue)[0])
+    return bool(one(connection, "select pgcombine_internal.has_right(%s, 'work')", queue)[0])
 
 
 def greatest(connection: Connection, queue: str, found: Sequence[Column], by: str) -> Part:

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import psycopg
 
 from pgcombine import schema
-from pgcombine.database.connect import dicts
+from pgcombine.database.connect import Connection, dicts
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, SchemaError, first_line
+from pgcombine.queue.status import require_monitor
 from pgcombine.web.database import BUSY, BusyError, Database
 
 EVERY = 5.0  # seconds between two polls of the thread
@@ -80,7 +81,7 @@ class History:
         if self._error is not None and self._clock() - self._failed_at < YOUNGEST:
             raise self._error.with_traceback(None)
         try:
-            self._rows = self._database.run(lambda connection: dicts(connection, query("queue_stat"), (None,)))
+            self._rows = self._database.run(_stat)
         except (PgCombineError, psycopg.Error) as error:
             self._error, self._failed_at = error, self._clock()
             raise
@@ -131,3 +132,8 @@ class History:
                     log.warning("web.database_away reason=%s", first_line(error))
                 away = True
             stop.wait(EVERY)
+
+
+def _stat(connection: Connection) -> list[dict[str, Any]]:
+    require_monitor(connection)
+    return dicts(connection, query("queue_stat"), (None,))

@@ -48,7 +48,7 @@ def drain(
     Raises WaitTimeoutError after ``timeout`` seconds, or if the queue is paused and has pending updates;
     ServerNotReadyError if the server isn't ready within ``timeout`` seconds, or takes no writes; ConnectError if it
     doesn't answer or refuses the connection; SchemaError; QueueNotFoundError; NotGrantedError if the role lacks the
-    right to run passes over the queue; ObserversMissingError if the queue has Python observers that ``queue`` lacks;
+    right work; ObserversMissingError if the queue has Python observers that ``queue`` lacks;
     OperationalError if the connection is lost; and the errors of ``pgcombine.add_observer`` if an observer can't be
     declared. If passes over a bucket fail, the other buckets are drained before PassError is raised.
     """
@@ -80,7 +80,8 @@ def drain(
 
 
 def _reclaim(connection: Connection, queue: str) -> None:
-    """Reclaim the segments of a queue. Try again if large ones are left, since perhaps no worker comes later."""
+    """Do what workers do after passes. Try again if large segments are left, since perhaps no worker comes later."""
+    connection.execute("select pgcombine_internal.check_backlog(%s)", (queue,))
     reclaim(connection, queue)
     for _ in range(1, _RECLAIMS):
         if not connection.execute(query("unreclaimed"), [[queue]] * 2).fetchall():

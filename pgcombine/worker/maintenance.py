@@ -25,6 +25,7 @@ ROUND_SECONDS = 0.1  # the pause between two looks for due tasks, and between tw
 RECLAIM_EVERY_SECONDS = 1.0  # the interval for queues with recent passes or large segments
 RECLAIM_ALL_SECONDS = 60.0
 POST_RESTORE_EVERY_SECONDS = 1.0
+BACKLOG_EVERY_SECONDS = 1.0
 CLEAN_EVERY_SECONDS = 600.0
 UPKEEP_EVERY_SECONDS = 5.0
 OLD_SECONDS = 60.0  # the age from which a snapshot counts as old, by default

@@ -93,7 +93,7 @@ def run_pass(connection: Connection, queue: str, bucket: int, observers: Observe
 
     - QueueNotFoundError, and InvalidDefinitionError for a bucket that doesn't exist;
     - ObserversMissingError if the queue has Python observers that ``observers`` lacks;
-    - NotGrantedError if the role lacks the right to run passes over the queue;
+    - NotGrantedError if the role lacks the right work;
     - PassError if the pass fails for another reason: a combiner or an observer raises, the server cancels the pass, or
       the server lacks memory, for example;
     - SchemaError if the pass failed and the schema is of another version now;

@@ -158,7 +158,7 @@ def _search(
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:
     """Return the quarantined keys of a queue, or of all queues for None, longest in quarantine first.
 
-    Queues that the role may not operate are left out. Each key is a dict of queue, key, updates, attempts, sqlstate,
+    Each key is a dict of queue, key, updates, attempts, sqlstate,
     error, since.
     """
     return dicts(
@@ -192,7 +192,7 @@ def retry(connection: Connection, queue: str, key: Mapping[str, Any] | None = No
 
     Returns the number of updates. ``key`` is a mapping by column; None: all keys. Raises QueueNotFoundError,
     NotQuarantinedError, InvalidUpdateError if ``key`` isn't a key of the queue, BacklogFullError,
-    PostRestorePendingError, and NotGrantedError if the role may not operate the queue.
+    PostRestorePendingError, and NotGrantedError if the role lacks the right work.
     """
     return _release(connection, "select pgcombine.retry_quarantined(%s, %s)", queue, key)
 

@@ -15,7 +15,7 @@ log = logging.getLogger("pgcombine.worker")
 
 
 class Role(NamedTuple):
-    """A role to which one right is granted. If the right is on objects, such as queues, it is granted on all of them.
+    """A role to which one right is granted: on all queues that exist, or on all queues ever.
 
     ``new`` says whether the role must be created. ``statements`` create a new role, and grant the right.
     """
@@ -27,23 +27,10 @@ class Role(NamedTuple):
 
 
 def require_work(connection: Connection, queues: Sequence[str]) -> None:
-    """Raise NotGrantedError for the first of ``queues`` over which the connection's role lacks the right to run passes.
-
-    If ``queues`` is empty, log a warning for each queue of the database over which the role lacks this right.
-    """
-    for queue in queues:
+    """Raise NotGrantedError if the connection's role lacks the right to work, or QueueNotFoundError for a queue."""
+    for queue in queues or (None,):
         with translated(queue=queue):
             connection.execute("select pgcombine_internal.require_right(%s, 'work')", (queue,))
-    if not queues:
-        others = connection.execute(
-            "select queue, current_user from pgcombine.queue "
-            "where not pgcombine_internal.has_right(queue, 'work') order by 1"
-        )
-        for queue, role in others.fetchall():
-            log.warning(
-                "worker.not_granted queue=%s role=%s hint=%s",
-                *(queue, role, f"it is skipped; run select pgcombine.grant_right('work', '{role}', '{queue}')"),
-            )
 
 
 def warn_of_superuser(connection: Connection) -> None:
@@ -67,14 +54,19 @@ def warn_of_superuser(connection: Connection) -> None:
 def roles(connection: Connection, prefix: str) -> list[Role]:
     """Return a role for each right. The role's name is ``prefix`` followed by the right."""
     result = []
-    kinds = connection.execute('select "right", subject from pgcombine.right_kind order by 1').fetchall()
-    for right, subject in kinds:
+    queues = [queue for (queue,) in connection.execute("select queue from pgcombine.queue order by 1").fetchall()]
+    kinds = connection.execute(
+        "select \"right\", bool_and(object ~ '[.]') from pgcombine.right_privilege group by 1 order by 1"
+    ).fetchall()
+    for right, everywhere in kinds:
         role = f"{prefix}{right}"
         new = connection.execute("select from pg_roles where rolname = %s", (role,)).fetchone() is None
-        arguments = [right, role, *(["*"] if subject else [])]
-        grant = f"select pgcombine.grant_right({', '.join(sql.quote(text) for text in arguments)})"
-        make = f"create role {sql.Identifier(role).as_string(connection)}"
-        result.append(Role(role, right, new, [*([make] if new else []), grant]))
+        grants = []
+        if everywhere or queues:
+            arguments = ", ".join(sql.quote(text) for text in [right, role, *([] if everywhere else queues)])
+            grants = [f"select pgcombine.grant_right({arguments})"]
+        make = [f"create role {sql.Identifier(role).as_string(connection)}"] if new else []
+        result.append(Role(role, right, new, [*make, *grants]))
     return result
 
 

@@ -133,6 +133,7 @@ class Worker(Background):
             Maintenance("snapshots", maintenance.WATCH_EVERY_SECONDS, warn),
             Maintenance("post_restore", maintenance.POST_RESTORE_EVERY_SECONDS, maintenance.post_restore),
             Maintenance("reclaim", ROUND_SECONDS, self._reclaim.do),
+            Maintenance("backlog", maintenance.BACKLOG_EVERY_SECONDS, self._check_backlog),
             Maintenance("upkeep", maintenance.UPKEEP_EVERY_SECONDS, maintenance.upkeep),
             Maintenance("clean", maintenance.CLEAN_EVERY_SECONDS, maintenance.clean),
         )
@@ -152,11 +153,10 @@ class Worker(Background):
         are declared already.
 
         At the start it raises QueueNotFoundError if a queue of ``queues`` or ``app`` doesn't exist, NotGrantedError if
-        the role lacks the right to run passes over a queue of ``queues``, ObserversMissingError if such a queue has
-        Python observers that the worker lacks, ConnectError if the server refuses the connection or doesn't answer, and
-        the errors of ``pgcombine.add_observer`` if an observer can't be declared. It raises SchemaError if the schema
-        doesn't fit this program, also later. If ``queues`` is empty, queues over which the role lacks the right to run
-        passes are logged and left alone.
+        the role lacks the right work, ObserversMissingError if a queue of ``queues`` has Python observers that the
+        worker lacks, ConnectError if the server refuses the connection or doesn't answer, and the errors of
+        ``pgcombine.add_observer`` if an observer can't be declared. It raises SchemaError if the schema doesn't fit
+        this program, also later.
         """
         stop = self._until_stopped() if stop is None else stop
         with self.heartbeat.loop():
@@ -277,6 +277,10 @@ class Worker(Background):
             for task in self._maintenance:
                 task.run_if_due(connection)
             stop.wait(ROUND_SECONDS)
+
+    def _check_backlog(self, connection: Connection) -> None:
+        for queue in self.queues or (None,):
+            connection.execute("select pgcombine_internal.check_backlog(%s)", (queue,))
 
     def _count(self, done: Pass) -> None:
         with self._lock:

@@ -1,13 +1,9 @@
 -- The rows that the component export registers with the core (see sql/core/component.sql).
-insert into pgcombine.right_kind ("right", subject, optional, standing, act, proof) values
-    ('export', 'export', false, 'pgcombine.every_export', 'deliver export', '_exports');
-insert into pgcombine.right_privilege ("right", relation, privileges, partitions) values
-    ('work', 'sequence pgcombine.export_sequence', '{usage}', false),
-    ('operate', 'sequence pgcombine.export_sequence', '{usage}', false),
-    ('monitor', 'pgcombine.destination', '{select}', false),
-    ('export', 'sequence pgcombine.export_sequence', '{select}', false),
-    ('export', '_exports', '{select,delete}', true);
-insert into pgcombine.component_table (name, marked) values ('export_quarantine', 'since = ''-infinity''');
+insert into pgcombine.right_privilege ("right", object, privileges) values
+    ('monitor', 'pgcombine.destination', 'select'),
+    ('monitor', 'pgcombine.export_status', 'select'),
+    ('monitor', 'pgcombine.export_stat', 'select');
+insert into pgcombine.component_table (name) values ('export_quarantine');
 insert into pgcombine.hook (event, query) values
     ('close', $$
         select format('queue "%s" is exported by "%s"', e.queue, e.export),

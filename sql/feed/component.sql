@@ -1,4 +1,6 @@
 -- The rows that feeds register with the core (see sql/core/component.sql).
+insert into pgcombine.right_privilege ("right", object, privileges) values
+    ('monitor', 'pgcombine.feed_stat', 'select');
 insert into pgcombine.component_table (name) values ('feed_consumer');
 insert into pgcombine.hook (event, query) values
     ('close', $$
@@ -14,6 +16,5 @@ insert into pgcombine.hook (event, query) values
     ('upkeep', $$
         select format('select pgcombine_internal.feed_upkeep(%L)', f.feed)
         from pgcombine.feed f
-        where pgcombine_internal.has_right(f.queue, 'work')
-          and (clock_timestamp() >= f.since + f.retention / 4
-               or clock_timestamp() - f.retention >= any (f.closed))$$);
+        where clock_timestamp() >= f.since + f.retention / 4
+           or clock_timestamp() - f.retention >= any (f.closed)$$);

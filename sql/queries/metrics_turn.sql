@@ -7,6 +7,6 @@ select o.turn, (
     select string_agg(h.holder, ', ')
     from pgcombine_internal.lock_holders('pgcombine.metrics', 0) h
     where not o.turn
-    having bool_and(coalesce(not pgcombine_internal.has_right('', 'monitor', h.role), true)))
-from (select case when pgcombine_internal.has_right('', 'monitor')
+    having bool_and(coalesce(not pgcombine_internal.has_right(null, 'monitor', h.role), true)))
+from (select case when pgcombine_internal.has_right(null, 'monitor')
           then pg_try_advisory_lock(hashtext('pgcombine.metrics'), 0) end as turn offset 0) o

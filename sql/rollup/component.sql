@@ -1,7 +1,6 @@
 -- What rollups register with the core (see sql/core/component.sql).
-insert into pgcombine.right_privilege ("right", relation, privileges, partitions) values
-    ('read', '', '{select}', false),
-    ('work', '_source', '{select}', false);
+insert into pgcombine.right_privilege ("right", object, privileges) values
+    ('read', '', 'select');
 insert into pgcombine.hook (event, query) values
     ('close', $$
         select format('queue "%s" is a rollup of %s', r.queue, r.source),
@@ -20,4 +19,4 @@ insert into pgcombine.hook (event, query) values
     ('verify', 'select p.problem from pgcombine_internal.rollup_problems($1) p'),
     ('upkeep', $$
         select format('select pgcombine_internal.backfill_slice(%L, wait => false)', r.queue)
-        from pgcombine.rollup r where r.ready_at is null and pgcombine_internal.has_right(r.queue, 'work')$$);
+        from pgcombine.rollup r where r.ready_at is null$$);

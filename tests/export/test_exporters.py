@@ -132,7 +132,7 @@ def test_worker_that_can_not_record_the_new_owner_rests(conn: psycopg.Connection
 
     with Roles(conn, dsn) as roles:
         role = roles.login().info.user
-        conn.execute("select pgcombine.grant_right('export', %s, 'search')", (role,))
+        conn.execute("select pgcombine.grant_right('work', %s)", (role,))
         if claims:
             conn.execute("update pgcombine.export set owner = 'a', epoch = 2")
         with pytest.raises(DestinationDownError):

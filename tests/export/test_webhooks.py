@@ -248,8 +248,8 @@ def test_roles_with_one_right_make_and_deliver_events(conn: psycopg.Connection, 
     add(conn, {"a": 1})
     with Roles(conn, dsn) as roles:
         worker, deliverer = roles.login(), roles.login()
-        conn.execute("select pgcombine.grant_right('work', %s, 'wc')", (worker.info.user,))
-        conn.execute("select pgcombine.grant_right('export', %s, 'search')", (deliverer.info.user,))
+        conn.execute("select pgcombine.grant_right('work', %s)", (worker.info.user,))
+        conn.execute("select pgcombine.grant_right('work', %s)", (deliverer.info.user,))
         combine_all(worker)
         assert ExportWorker(as_role(dsn, deliverer.info.user), "search").drain() == 1
     assert [event.get_subject() for event in events(receiver)] == ["a"]

@@ -148,7 +148,7 @@ def test_role_with_the_right_monitor_serves_figures(
 ) -> None:
     with Roles(conn, dsn) as roles:
         role = roles.login().info.user
-        conn.execute("select pgcombine.grant_right('work', %s, 'wc')", (role,))
+        conn.execute("select pgcombine.grant_right('read', %s, 'wc')", (role,))
         with served(as_role(dsn, role)) as port, served(dsn) as other:
             for _ in range(2):
                 assert not DATABASE & families(get(port, "/metrics")[1]).keys()

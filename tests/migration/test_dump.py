@@ -244,7 +244,7 @@ def test_post_restore_needs_the_right_to_work(conn: psycopg.Connection, dsn: str
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 there.execute("select pgcombine.post_restore()")
             there.execute("reset role")
-            there.execute("select pgcombine.grant_right('work', %s, 'wc')", (role,))
+            there.execute("select pgcombine.grant_right('work', %s)", (role,))
             there.execute(f"set role {role}")
             assert one(there, "select pgcombine.post_restore()") is True
         finally:
@@ -545,7 +545,7 @@ def readings(conn: psycopg.Connection) -> dict[str, object]:
         "backlog()": one(conn, "select pgcombine.backlog('wc')"),
         "backlog": WC.backlog(conn),
         "status": one(conn, "select backlog from pgcombine.status"),
-        "exact": figures.status(conn, exact=True)[0]["backlog"],
+        "exact": figures.status(conn, fresh=True)[0]["backlog"],
         "queue_stat": one(conn, "select pending from pgcombine.queue_stat"),
         "bucket_stat": one(conn, "select sum(pending) from pgcombine.bucket_stat"),
         "verify": WC.verify(conn),

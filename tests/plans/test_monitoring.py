@@ -1,4 +1,4 @@
-"""The monitoring views read few rows of the log by sequential scans, even with a large backlog."""
+"""The monitoring views read few rows of the log by sequential scans, even with a large backlog. Two count once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ READ = """
     where schemaname = 'pgcombine' and relname ~ '_updates_b'
 """
 STATS = [
-    *("queue_stat", "bucket_stat", "minute_stat", "pass_recent", "export_stat", "hint_stat", "load_stat"),
+    *("minute_stat", "pass_recent", "export_stat", "hint_stat", "load_stat"),
     *("oldest_snapshot", "segment_stat", "table_size", "worker", "destination"),
 ]
 
@@ -36,7 +36,8 @@ def test_view_reads_few_updates(conn: psycopg.Connection, backlog: int, view: st
         assert one(conn, READ) < backlog / 40
 
 
-def test_view_that_counts_is_detected(conn: psycopg.Connection, backlog: int) -> None:
+def test_views_that_count_keep_their_counts(conn: psycopg.Connection, backlog: int) -> None:
     with conn.transaction():
-        read_view(conn, "status")
-        assert one(conn, READ) >= backlog
+        for view in ("queue_stat", "bucket_stat", "queue_stat"):
+            read_view(conn, view)
+        assert backlog <= one(conn, READ) < 1.5 * backlog

@@ -139,7 +139,7 @@ def test_daemons_and_commands_go_on_while_a_stranger_holds_all_advisory_locks(
         "metrics": metrics,
         "web": web,
         "doctor": command("doctor"),
-        "status": command("status", "--exact"),
+        "status": command("status"),
         "backfill": command("rollup", "backfill", "r"),
         "begin_load": begin_load,
         "rebucket": lambda: conn.execute("select pgcombine.rebucket('wc', 8)"),

@@ -180,6 +180,7 @@ def test_upgrade_keeps_objects_that_depend_on_views(
 ) -> None:
     """A column of each view has another name than in this version, and objects depend on it."""
     make_queue(conn)
+    conn.execute("select pgcombine.grant_right('monitor', %s)", (attacker.info.user,))
     before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
     views = conn.execute(
         "select c.oid::regclass::text, a.attname from pg_class c join pg_attribute a on a.attrelid = c.oid"

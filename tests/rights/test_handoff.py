@@ -12,7 +12,6 @@ from support.queues import called, make_queue, one, rows
 from support.roles import Login
 from support.states import raises_state
 
-from pgcombine.database.sqlfiles import query
 from pgcombine.handoff.replicated import new_token
 
 PAYLOAD = '{"{fluo}","{1}"}'
@@ -40,7 +39,7 @@ def roles(conn: psycopg.Connection, login: Login) -> Roles:
     )
     writer, replayer, nobody = login(), login(), login()
     conn.execute("select pgcombine.grant_right('handoff', %s, 'wc')", (writer.info.user,))
-    conn.execute("select pgcombine.grant_right('replay', %s)", (replayer.info.user,))
+    conn.execute("select pgcombine.grant_right('work', %s)", (replayer.info.user,))
     return Roles(conn, writer, replayer, nobody, server)
 
 
@@ -66,6 +65,7 @@ def test_tables_that_a_writer_makes_are_in_the_default_tablespace(roles: Roles) 
     try:
         roles.writer.execute(f"set default_tablespace = {space}".encode())
         accept(roles.writer, roles.id)
+        roles.owner.execute("select pgcombine.grant_right('work', %s)", (roles.writer.info.user,))
         one(roles.writer, "select pgcombine_internal.begin_load(%s, 'wc', 'r')", uuid.uuid4())
         elsewhere = roles.owner.execute("select oid::regclass::text from pg_class where reltablespace not in (0, 1664)")
         assert elsewhere.fetchall() == []
@@ -250,44 +250,6 @@ def test_writes_obey_row_security_and_column_privileges(roles: Roles) -> None:
         accept(roles.writer, roles.id)
 
 
-def test_replayer_may_only_replay(roles: Roles) -> None:
-    make_export(roles.owner)
-    token = accept(roles.owner, roles.id, "secret")
-    replayer = roles.replayer
-    assert replayer.execute(query("handoff_due").encode(), (True, 0)).fetchall() == [("b",), ("c",)]
-    (ticket,) = replayer.execute("select pgcombine_internal.try_destination('server', 'b')").fetchone() or (None,)
-    page = replayer.execute(query("handoff_page").encode(), ("b", "0" * 32, 0, 10, 10)).fetchall()
-    assert [found for found, *_ in page] == [token]
-    replayer.execute("select pgcombine_internal.handoff_verify_identity('b', gen_random_uuid(), 1)")
-    assert one(replayer, "select pgcombine_internal.handoff_acknowledge('b', array[%s::uuid], 0)", token) == 1
-    assert one(replayer, "select pgcombine_internal.handoff_last('b')") == token
-    replayer.execute("select pgcombine_internal.report_destination('server', 'b', %s)", (ticket,))
-    replayer.execute("select pgcombine_internal.pause_destination('server', 'c', 'defined otherwise')")
-    replayer.execute("select pgcombine_internal.handoff_clean_up()")
-    for call in (
-        "pause_destination('export', 'search')",
-        "report_destination('export', 'search', null, 'for fun')",
-        "try_destination('export', 'search')",
-        "resume_destination('server', 'c')",
-        "handoff_register('b', 'host=evil')",
-        "handoff_unregister('b')",
-        "handoff_discard('c', 'for fun', hints => true)",
-        "handoff_set_topology('wc', '{a}', 1)",
-    ):
-        refused(replayer, called(call))
-    refused(replayer, "update pgcombine.handoff_replica set dsn = 'host=evil'")
-    refused(replayer, "select * from pgcombine.handoff_token")
-    assert one(roles.owner, "select state from pgcombine.destination where kind = 'export'") == "up"
-
-
-def test_replayer_may_read_and_delete_payloads(roles: Roles) -> None:
-    token = accept(roles.writer, roles.id)
-    texts = "select token from pgcombine_internal.handoff_payloads('wc', array[%s::uuid])"
-    assert one(roles.replayer, texts, token) == token
-    roles.replayer.execute("delete from pgcombine.handoff_retained where token = %s", (token,))
-    roles.replayer.execute("select pgcombine_internal.handoff_require_repair('b', 'a reason', by_tokens => true)")
-
-
 def test_role_without_rights_is_refused(roles: Roles) -> None:
     token = accept(roles.owner, roles.id)
     make_export(roles.owner)
@@ -452,32 +414,3 @@ def test_writer_records_refusals_of_its_queue_only(roles: Roles) -> None:
     roles.writer.execute(refuse, ("wc", token, [PAYLOAD]))
     assert one(roles.owner, "select array_agg(token) from pgcombine.handoff_refused") == [token]
     assert one(roles.writer, "select pgcombine_internal.handoff_accepts('wc', %s, 1)", token) is True
-
-
-def test_replayer_cannot_forge_hints(roles: Roles) -> None:
-    """A replayer may read, lock, delete and quarantine hints, but not create or change them."""
-    token = accept(roles.owner, roles.id, "secret")
-    replayer = roles.replayer
-    for statement in (
-        "insert into pgcombine.handoff_hint (destination, queue) values ('b', 'secret')",
-        "update pgcombine.handoff_hint set payload = '{}'",
-        "update pgcombine.handoff_hint set queue = 'wc'",
-        "insert into pgcombine.handoff_quarantine (destination, queue) values ('b', 'secret')",
-        "update pgcombine.handoff_quarantine set payload = '{}'",
-        "insert into pgcombine.handoff_delivery (destination) values ('b')",
-        "insert into pgcombine.handoff_retained select * from pgcombine.handoff_retained",
-        "select * from pgcombine.handoff_refused",
-    ):
-        refused(replayer, statement)
-    for call in (
-        f"handoff_put('secret', '{token}', '{DIGEST}', '{DIGEST}', null, '{{b}}', '{PAYLOAD}')",
-        f"handoff_store_tokens('secret', '{{{new_token()}}}', '{{{DIGEST}}}', '{{null}}')",
-        f"handoff_refuse('secret', '{token}', '{{1}}', array['{PAYLOAD}'], '{{x}}', '{{x}}')",
-        "handoff_retry('b', null)",
-        f"handoff_retry_refused('{token}', 1)",
-    ):
-        refused(replayer, called(call))
-    replayer.execute("select pgcombine_internal.handoff_quarantine_updates('b', %s, '{1}', '{x}', '{x}')", (token,))
-    held = "select payload from pgcombine.handoff_quarantine where queue = 'secret'"
-    assert one(roles.owner, held) == PAYLOAD
-    assert hinted(roles.owner) == {"secret": 2}

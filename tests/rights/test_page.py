@@ -17,18 +17,17 @@ def test_statements_of_the_page_run(conn: psycopg.Connection) -> None:
     role = f"counter_{conn.info.backend_pid}"
     for block in re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
         conn.execute(block.replace("counter", role).encode())
-    left = {privilege for (privilege,) in conn.execute("select pgcombine_internal.granted_privileges(%s)", (role,))}
-    assert left == {"insert (word) on pgcombine.wc_updates", "insert (n) on pgcombine.wc_updates"}
+    left = {privilege for (privilege,) in conn.execute('select "right" from pgcombine.rights where role = %s', (role,))}
+    assert left == {"enqueue"}
     for end in ("drop owned by {}", "drop role {}"):
         conn.execute(sql.SQL(end).format(sql.Identifier(role)))
 
 
 def test_table_of_the_page_lists_each_right(conn: psycopg.Connection) -> None:
     make_queue(conn)
-    conn.execute("select pgcombine.create_export('words', 'wc')")
     calls = re.findall(r"^\| .* \| `(grant_right\('(\w+)', 'app'.*?\))` \|$", PAGE, re.MULTILINE)
     assert sorted(right for _, right in calls) == sorted(
-        one(conn, 'select array_agg("right") from pgcombine.right_kind')
+        one(conn, 'select array_agg(distinct "right") from pgcombine.right_privilege')
     )
     role = f"app_{conn.info.backend_pid}"
     conn.execute(sql.SQL("create role {}").format(sql.Identifier(role)))

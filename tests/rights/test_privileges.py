@@ -48,11 +48,9 @@ FOUND = """
       and not exists (select from aclexplode(p.proacl) a where a.grantee = 0 and a.privilege_type = 'EXECUTE')
     union all
     -- privileges that grant_right grants
-    select 'right ' || r || ': ' || p
-    from pgcombine.right_kind k, lateral (values (k."right")) n (r),
-         unnest(case k.subject when 'export' then '{NULL,words}' when 'queue' then '{NULL,wc}' else '{NULL}'
-                end::text[]) s (subject),
-         pgcombine_internal.right_privileges(r, s.subject) p
+    select distinct 'right ' || r."right" || ': ' || p.privileges || ' on ' || p.object
+    from pgcombine.right_privilege r, unnest('{NULL,wc}'::text[]) s (queue),
+         pgcombine_internal.right_privileges(r."right", s.queue) p
 """
 
 

@@ -31,6 +31,7 @@ def test_upgrade_that_waits_for_a_reader_does_not_block_writers(
     """While an open transaction blocks it, an upgrade waits briefly, again and again. So writers and readers go on."""
     make_queue(conn)
     reader = login("select on pgcombine.wc_current, pgcombine.wc_updates", "insert on pgcombine.wc_updates")
+    conn.execute("select pgcombine.grant_right('monitor', %s)", (reader.info.user,))
     prompt = make_conninfo(dsn, options="-c statement_timeout=20s")  # shorter than the upgrade's total wait
     with psycopg.connect(prompt, autocommit=True) as writer, reader.transaction():
         if locked == "wc_updates":

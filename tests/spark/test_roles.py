@@ -24,7 +24,7 @@ from pgcombine.spark import write_jdbc
 
 pytestmark = [pytest.mark.spark, pytest.mark.jdbc]
 
-RIGHTS = ("enqueue", "work", "read", "load", "export", "handoff", "replay", "monitor", "operate")
+RIGHTS = ("enqueue", "work", "read", "handoff", "monitor")
 
 
 class Cast:
@@ -87,8 +87,7 @@ def test_roles_with_one_right_run_a_queue(cast: Cast, spark: Any, tmp_path: Path
             "select pgcombine.create_export('words', 'wc', exporter => 'files', target => %s)", (f"{tmp_path}/out",)
         )
         for right in RIGHTS:
-            subjects = {"monitor": [], "replay": [], "export": ["words"]}.get(right, ["wc"])
-            grant(owner, cast, right, *subjects)
+            grant(owner, cast, right, *([] if right in ("monitor", "work") else ["wc"]))
         owner.execute("update pgcombine.queue set quarantine_after = 1")
 
     # applications enqueue, a worker combines, readers read
@@ -103,14 +102,14 @@ def test_roles_with_one_right_run_a_queue(cast: Cast, spark: Any, tmp_path: Path
 
     # Spark loads rows, they become values, and Spark reads the values
     frame = spark.createDataFrame([("a", 100), ("c", 3)], "word string, n bigint")
-    frame.write.format("pgcombine").options(queue="wc", dsn=cast.dsn("load")).mode("append").save()
-    write_jdbc(frame, "wc", cast.dsn("load"), "run 1")
+    frame.write.format("pgcombine").options(queue="wc", dsn=cast.dsn("work")).mode("append").save()
+    write_jdbc(frame, "wc", cast.dsn("work"), "run 1")
     drain(cast.dsn("work"), "wc")
     read = spark.read.format("pgcombine").options(queue="wc", dsn=cast.dsn("read")).load()
     assert {row["word"]: row["n"] for row in read.collect()} == {"a": 211, "b": 2, "c": 6}
 
     # changes are exported
-    assert ExportWorker(cast.dsn("export"), "words").drain(60) >= 3
+    assert ExportWorker(cast.dsn("work"), "words").drain(60) >= 3
     files = Path(tmp_path, "out").rglob("*.jsonl")
     written = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     assert {entry["word"]: entry["new_n"] for entry in sorted(written, key=lambda e: e["seq"])} == {
@@ -119,13 +118,13 @@ def test_roles_with_one_right_run_a_queue(cast: Cast, spark: Any, tmp_path: Path
         "c": 6,
     }
 
-    # a key fails: an operator shows and drops it, and a monitor sees the quarantine
+    # a key fails: a worker shows and drops it, and a monitor sees the quarantine
     with cast.connect("enqueue") as app:
         add(app, [("poison", 2**62), ("poison", 2**62), ("d", 4)])
     drain(cast.dsn("work"), "wc")
     state = json.loads(run_cli("status", "--json", "--dsn", cast.dsn("monitor")).stdout)
     assert {queue["queue"]: queue["quarantined_keys"] for queue in state["queues"]} == {"other": 0, "wc": 1}
-    with cast.connect("operate") as operator:
+    with cast.connect("work") as operator:
         assert one(operator, "select key->>'word' from pgcombine.quarantine") == "poison"
         assert one(operator, "select pgcombine.drop_quarantined('wc')") == 2
         operator.execute("select pgcombine.pause('wc')")
@@ -138,7 +137,7 @@ def test_roles_with_one_right_run_a_queue(cast: Cast, spark: Any, tmp_path: Path
         make_queue(b)
         grant(b, cast, "handoff", "wc")
         grant(b, cast, "read", "wc")
-        grant(b, cast, "work", "wc")
+        grant(b, cast, "work")
         for conn, name, other, port in ((a, "a", "b", proxy.port), (b, "b", "a", addresses["a"].port)):
             conn.execute("select pgcombine_internal.handoff_identify(%s)", (name,))
             # the address of the other server names the role that may write there
@@ -150,9 +149,9 @@ def test_roles_with_one_right_run_a_queue(cast: Cast, spark: Any, tmp_path: Path
     with ReplicatedQueue({"a": cast.dsn("handoff"), "b": b_dsn}, "wc", level="ONE", timeout=4) as queue:
         queue.enqueue([("e", 5)])
     proxy.heal()
-    with cast.connect("replay") as replayer:
+    with cast.connect("work") as replayer:
         assert one(replayer, "select count(*) from pgcombine.hint") == 1
-    assert Replayer(cast.dsn("replay"), min_age=0).replay(force=True).delivered == 1
+    assert Replayer(cast.dsn("work"), min_age=0).replay(force=True).delivered == 1
     drain(cast.dsn("work"), "wc")
     drain(cast.dsn("work", "b"), "wc")
     with cast.connect("read") as at_a, cast.connect("read", "b") as at_b:

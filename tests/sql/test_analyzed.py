@@ -38,7 +38,7 @@ QUERIES = (
     *("doctor_role", "doctor_search_path", "doctor_segments", "doctor_servers", "doctor_settings", "doctor_slots"),
     *("failing_buckets", "handoff_replicas", "handoff_servers", "handoff_states", "handoff_waiting"),
     *("metrics_destination", "metrics_export", "metrics_hint", "metrics_queue", "metrics_segment", "metrics_snapshot"),
-    *("quarantined_queues", "queue_definitions", "queue_sources", "queues", "reclaiming", "status", "status_buckets"),
+    *("quarantined_queues", "queue_definitions", "queue_sources", "queues", "reclaiming", "status_buckets"),
     *("status_queues", "web_destinations", "web_exports", "web_fronts", "web_hints", "web_history", "web_identity"),
     *("web_loads", "workers", "foreign_objects"),
 )
@@ -58,7 +58,8 @@ select pgcombine.create_export('e_first', 'q1');
 FLOW = """
 select pgcombine.create_queue('{q}', key => '{{k_{q} text}}', value => '{{n_{q} bigint sum}}', buckets => 2,
     expire_when => 'n_{q} < 0');
-select pgcombine.grant_right(r, '{role}', '{q}') from unnest('{{enqueue,work,operate,read}}'::text[]) r;
+select pgcombine.grant_right(r, '{role}', '{q}') from unnest('{{enqueue,read}}'::text[]) r;
+select pgcombine.grant_right('work', '{role}');
 select pgcombine.create_feed('f_{q}', '{q}');
 select pgcombine.create_export('e_{q}', '{q}');
 select pgcombine.enqueue('{q}', '[{{"k_{q}": "a", "n_{q}": 1}}]');
@@ -85,7 +86,8 @@ select pgcombine_internal.end_load('{other}', '{q}', 'run', null, null, true);
 call pgcombine.drain('{q}');
 """
 END = """
-select pgcombine.revoke_right(r, '{role}', '{q}') from unnest('{{enqueue,work}}'::text[]) r;
+select pgcombine.revoke_right('enqueue', '{role}', '{q}');
+select pgcombine.revoke_right('work', '{role}');
 select pgcombine.drop_rollup('r_{q}', force => true);
 select pgcombine.drop_export('e_{q}', force => true);
 select pgcombine.drop_feed('f_{q}');

@@ -184,7 +184,7 @@ def test_stream_needs_only_the_right_to_read(feed: psycopg.Connection, dsn: str,
         for path in ("/feeds/f", "/feeds/f?after={}"):
             refused = client.get(path)
             assert refused.status_code == 403
-            assert f'role "{role}" may not read queue "wc"' in read(refused).text
+            assert f'role "{role}" lacks the right read on queue "wc"' in read(refused).text
             assert f"select pgcombine.grant_right('read', '{role}', 'wc')" in read(refused).text
         feed.execute("select pgcombine.grant_right('read', %s, 'wc')", (role,))
         combine(feed, {"a": 1})

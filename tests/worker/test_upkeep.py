@@ -46,7 +46,7 @@ def test_upkeep_leaves_out_rollups_without_the_right_to_combine(conn: psycopg.Co
         with connect(as_role(dsn, role)) as connection:
             upkeep(connection)
             assert not rollup.ready(conn)
-            conn.execute("select pgcombine.grant_right('work', %s, 'r')", (role,))
+            conn.execute("select pgcombine.grant_right('work', %s)", (role,))
             upkeep(connection)
     assert (rollup.ready(conn), rollup.differing(conn)) == (True, [])
 

@@ -19,15 +19,15 @@
 --   buckets_per_partition  number of buckets that share a partition. It must divide the number of buckets. Sharing
 --                          makes fewer tables, but a pass also reads the rows of the other buckets in its partition
 --   tablespaces  tablespaces over which the partitions are spread, in turn
---   max_backlog  about how many updates may be pending before enqueues fail, until workers have caught up (see
---                refuse_backlog)
+--   max_backlog  about how many updates may be pending before enqueues fail, until workers have caught up. Workers
+--                count them each second, so there is no limit while none runs (see check_backlog)
 --   quarantine_after  number of failed passes in a row after which the failing keys are quarantined (see fail_pass)
 --   expire_when  condition over key and value columns. A key for which it is true expires (see set_expiry)
 --   expire_silently  whether observers don't see that keys expire
 --   expire_every  how often workers scan a bucket for expired keys
 --   token_retention  the minimum time for which a token of enqueue_once is kept
 --   if_not_exists  whether a queue with the same definition may exist already (see same_definition)
--- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, token, granted_right, tick; expiry, if an
+-- Tables written: pgcombine.queue, queue_column, bucket, pass, combiner, token, tick; expiry, if an
 -- option of expiry is given; those of components.
 -- Errors: PC002 the queue exists (with if_not_exists: its definition differs), or another object has a name that the
 -- queue needs; PC003 an invalid definition; 42501 the caller doesn't own the schema.
@@ -132,7 +132,6 @@ begin
         if expire_when is not null or expire_silently or expire_every <> interval '10 min' then
             perform pgcombine.set_expiry(_name, expire_when, expire_silently, expire_every);
         end if;
-        perform pgcombine_internal.grant_standing(_name);
         perform pgcombine_internal.mark_all(_name);
         perform pgcombine_internal.tick();
     exception

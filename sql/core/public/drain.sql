@@ -10,7 +10,7 @@
 -- Tables written: those of run_pass, fail_pass, bisect, reclaim and trim_journal.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC006 the queue is paused and has pending
 -- updates; PC008 the queue has observers in Python; PC012 the database is a copy in which post_restore has not run yet;
--- 42501 the caller lacks the right to run passes over the queue; those of observers and combiners.
+-- 42501 the caller lacks the right work; those of observers and combiners.
 create or replace procedure pgcombine.drain(queue text, inout updates bigint default null)
 language plpgsql
 as $$
@@ -31,13 +31,12 @@ begin
     updates := 0;
     while _claimed < 100 loop
         _claimed := _claimed + 1;
-        -- after a pass without updates the bucket has no old failure and isn't uncounted any more (see end_pass)
+        -- after a pass without updates the bucket has no old failure (see end_pass)
         foreach _bucket in array array(
             select b.bucket from pgcombine_internal.busy(drain.queue) b where b.bucket <> all (_left)
             union
-            select b.bucket from pgcombine.bucket b left join pgcombine.failure f using (queue, bucket)
-            where b.queue = drain.queue and b.bucket <> all (_left)
-              and (f.queue is not null or pgcombine_internal.uncounted(b.queue, b.bucket)))
+            select b.bucket from pgcombine.bucket b join pgcombine.failure f using (queue, bucket)
+            where b.queue = drain.queue and b.bucket <> all (_left))
         loop
             _failed := false;
             begin
@@ -48,9 +47,8 @@ begin
                     _claimed := 0;
                 end if;
             exception when assert_failure or others then
-                -- Without the right to run passes the call ends. An observer may raise 42501, too, which is a failure
-                -- of the pass.
-                if sqlstate in ('PC008', 'PC012') or not pgcombine_internal.has_right(drain.queue, 'work') then
+                -- an observer may raise 42501, too, which is a failure of the pass
+                if sqlstate in ('PC008', 'PC012') or not pgcombine_internal.has_right(null, 'work') then
                     raise;
                 end if;
                 _failed := sqlstate not in ('40001', '40P01', '55P03') -- caused by other sessions
@@ -90,6 +88,7 @@ begin
         perform pg_sleep(0.05) where _claimed > 0;
     end loop;
     perform pgcombine_internal.trim_journal(drain.queue);
+    perform pgcombine_internal.check_backlog(drain.queue);
     commit;
     call pgcombine.reclaim(drain.queue);
     if cardinality(_left) > 0 then

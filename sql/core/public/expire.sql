@@ -11,7 +11,7 @@
 -- Tables written: those of run_pass.
 -- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; PC008 the queue has observers in Python; PC012
 -- the database is a copy in which post_restore has not run yet; 40001 observers or the condition changed during a pass;
--- 40P01 a deadlock; 55P03 a lock wasn't granted in time; 42501 the caller lacks the right to run passes over the queue;
+-- 40P01 a deadlock; 55P03 a lock wasn't granted in time; 42501 the caller lacks the right work;
 -- those of observers, of combiners and of the condition.
 create or replace procedure pgcombine.expire(queue text, inout removed bigint default null)
 language plpgsql

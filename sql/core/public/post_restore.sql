@@ -5,10 +5,10 @@
 -- mark_all). Until the function has run, enqueues and passes raise PC012. Workers call the function when they start and
 -- while they run, and upgrades call it. It does everything in one transaction. If several sessions call it, the others
 -- wait for the first.
--- Runs with its owner's rights, for roles that may run passes over some queue.
+-- Runs with its owner's rights, for roles that may run passes.
 -- Tables written: <queue>_updates; pgcombine.pass, tick, cluster_identity; those of components.
 -- Errors: PC012 the restore isn't finished; PC003 the isolation level isn't read committed; 42501 the caller lacks the
--- right to run passes.
+-- right work.
 create or replace function pgcombine.post_restore()
 returns boolean
 language plpgsql
@@ -16,15 +16,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _role constant name := pgcombine_internal.caller();
     _queue text;
     _query text;
 begin
-    if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'work', _role))
-       and exists (select from pgcombine.queue) then
-        raise exception 'permission denied: % may not run passes over any queue', _role
-            using errcode = '42501', hint = format('select pgcombine.grant_right(''work'', %L, ''*'')', _role);
-    end if;
+    perform pgcombine_internal.require_right(null, 'work', pgcombine_internal.caller());
     if pgcombine_internal.own_cluster() then
         return false;
     end if;

@@ -1,6 +1,6 @@
 -- call pgcombine.reclaim([queue])
 -- Truncates the segments of the log whose updates are all combined and no longer needed, and deletes old tokens of
--- enqueue_once (see trim_tokens). Without a name, the call does so for all queues over which the caller may run passes.
+-- enqueue_once (see trim_tokens). Without a name, the call does so for all queues.
 -- Workers call it every second for queues with a pass in the last minute or with a large segment, and every minute for
 -- all queues that they work on. A program that runs passes without workers should call it now and then.
 -- If a session is writing or reading a segment, the call leaves the segment for a later call. It also leaves a segment
@@ -10,8 +10,7 @@
 -- may leave small segments (see consumed_segments). In a copied database it does nothing (see own_cluster).
 -- Call the procedure outside of a transaction: it commits after each segment, so that it holds no lock for long.
 -- Tables written: <queue>_updates, pgcombine.token.
--- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller lacks the right to run passes
--- over the queue.
+-- Errors: PC001 unknown queue; PC003 (or 2D000) called in a transaction; 42501 the caller lacks the right work.
 create or replace procedure pgcombine.reclaim(queue text default null)
 language plpgsql
 as $$
@@ -22,15 +21,13 @@ declare
     _segment record;
 begin
     call pgcombine_internal.begin_alone('reclaim');
-    if reclaim.queue is not null then
-        perform pgcombine_internal.require_right(reclaim.queue, 'work');
-    end if;
+    perform pgcombine_internal.require_right(reclaim.queue, 'work');
     if not pgcombine_internal.own_cluster() then
         return; -- the stored transaction ids come from another database
     end if;
     foreach _queue in array array(
         select q.queue from pgcombine.queue q
-        where (reclaim.queue is null or q.queue = reclaim.queue) and pgcombine_internal.has_right(q.queue, 'work')
+        where reclaim.queue is null or q.queue = reclaim.queue
         order by q.queue)
     loop
         continue when not exists (select from pgcombine.queue q where q.queue = _queue); -- dropped since the loop began
@@ -38,7 +35,7 @@ begin
         commit;
         set local transaction isolation level read committed;
         _seen := txid_current_snapshot();
-        _horizon := coalesce(pgcombine_internal.oldest_snapshot(), pgcombine_internal.oldest_snapshot_for(_queue));
+        _horizon := coalesce(pgcombine_internal.oldest_snapshot(), pgcombine_internal.oldest_snapshot_for());
         for _segment in select * from pgcombine_internal.consumed_segments(_queue, _seen, _horizon) loop
             if _horizon is not null then
                 perform pgcombine_internal.reclaim_segment(_queue, _segment.relation, _segment.partition,

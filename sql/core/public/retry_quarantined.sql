@@ -5,7 +5,7 @@
 -- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;
 -- PC009 the key isn't quarantined; PC010 the queue is full (see refuse_backlog); PC012 the database is a copy in which
 -- post_restore has not run yet; 40001 the isolation level isn't read committed, and keys were quarantined or buckets
--- changed since the snapshot; 42501 the caller lacks the right to operate the queue.
+-- changed since the snapshot; 42501 the caller lacks the right work.
 create or replace function pgcombine.retry_quarantined(queue text, key jsonb default null)
 returns bigint
 language sql

@@ -1,9 +1,8 @@
 -- pgcombine.bucket_stat
--- One row for each bucket of the queues on which the reader has any right: about how much is pending, how old it is,
--- the last pass, and whether passes fail.
+-- One row for each bucket: how much is pending, how old it is, the last pass, and whether passes fail.
 --   queue              name of the queue
 --   bucket             number of the bucket
---   pending            about how many updates are pending
+--   pending            number of pending updates at pending_at
 --   lag_seconds        age of the oldest pending update, also in a paused queue; 0 if none is pending
 --   last_pass          number of the last pass in the journal; null if there is none
 --   last_pass_at       when the last pass ended
@@ -13,10 +12,10 @@
 --   failing_since      when the first of these passes failed
 --   retry_at           when workers try again
 --   sqlstate           SQLSTATE of the last error
---   pending_at         when pending was estimated; null if it never was, since another session keeps the tables locked
-create or replace view pgcombine.bucket_stat with (security_barrier) as
+--   pending_at         when pending was counted; null if it never was, since another session keeps the tables locked
+create or replace view pgcombine.bucket_stat as
 select b.queue, b.bucket, coalesce(a.pending, 0) as pending,
-       -- queue_stat explains why a pass after the estimate counts
+       -- queue_stat explains why a pass after the count matters
        case when a.since is null then 0
             else greatest(0, date_part('epoch', clock_timestamp() - greatest(a.since, case when l.ended > n.at
                 and l.range_mask is null then l.began end))) end as lag_seconds,

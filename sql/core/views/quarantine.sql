@@ -1,5 +1,5 @@
 -- pgcombine.quarantine
--- One row for each quarantined key of the queues that the reader may operate: its quarantined updates, and why it is
+-- Shows rows to roles with the right work. One row for each quarantined key: its quarantined updates, and why it is
 -- quarantined.
 -- Quarantined updates aren't pending: backlog doesn't count them, drain and wait don't wait for them, and
 -- <queue>_current shows the key as it was last combined.
@@ -14,4 +14,4 @@
 create or replace view pgcombine.quarantine with (security_barrier) as
 select k.queue, k.key, k.updates, k.attempts, k.sqlstate, k.error, k.since, k.id
 from pgcombine.quarantined_key k
-where pgcombine_internal.has_right(k.queue, 'operate');
+where (select pgcombine_internal.has_right(null, 'work'));

@@ -1,11 +1,11 @@
 -- pgcombine.queue_stat
--- One row for each queue on which the reader has any right: about how much is pending, how old it is, and what recent
--- passes have done. Reading the view each second is cheap: its numbers of pending updates are estimates that are kept
--- for up to a minute (see the function sample). The view status counts exactly.
+-- One row for each queue: how much is pending, how old it is, and what recent passes have done. Reading the view each
+-- second is cheap: its numbers of pending updates are kept for up to a minute (see the function sample). The view
+-- status counts anew.
 --   queue                  name of the queue
 --   buckets                number of buckets
 --   paused                 whether no pass runs over the queue
---   pending                about how many updates are pending
+--   pending                number of pending updates at pending_at
 --   lag_seconds            age of the oldest pending update, also in a paused queue; 0 if none is pending
 --   updates_per_second_1m  updates that passes took in the last minute, as an average per second
 --   keys_per_second_1m     keys that passes combined in the last minute, as an average per second
@@ -17,9 +17,9 @@
 --   failing_buckets        number of buckets where a pass has failed and none has taken all updates since
 --   quarantined_keys       number of quarantined keys
 --   quarantined_updates           number of their updates, which aren't pending
---   pending_at             when pending was estimated; null if it never was, since another session keeps the tables
+--   pending_at             when pending was counted; null if it never was, since another session keeps the tables
 --                          locked
-create or replace view pgcombine.queue_stat with (security_barrier) as
+create or replace view pgcombine.queue_stat as
 select q.queue, q.buckets, q.paused, a.pending,
        coalesce(greatest(0, date_part('epoch', clock_timestamp() - a.since)), 0) as lag_seconds,
        m.updates / 60.0::double precision as updates_per_second_1m,
@@ -33,13 +33,12 @@ from pgcombine_internal.sample('pending') n
 join pgcombine.queue q using (queue)
 cross join lateral (
     select coalesce(sum(b.pending), 0)::bigint as pending,
-           -- If the estimate is old, another session keeps the tables locked, so updates may be pending since the
-           -- estimate.
+           -- If the count is old, another session keeps the tables locked, so updates may be pending since then.
            coalesce(min(greatest(b.since, l.began)), case
                when n.at < clock_timestamp() - interval '15 seconds' then n.at end) as since
     from jsonb_to_recordset(n.figures) b (bucket integer, pending bigint, since timestamptz)
-    -- if a pass over all keys has ended since the estimate, the updates of the estimate are combined: those that are
-    -- pending now came after that pass began
+    -- if a pass over all keys has ended since the count, the counted updates are combined: those that are pending now
+    -- came after that pass began
     left join lateral (
         select p.began, p.ended, p.range_mask from pgcombine.pass p where p.queue = q.queue and p.bucket = b.bucket
             order by p.pass desc limit 1

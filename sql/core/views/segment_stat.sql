@@ -1,5 +1,5 @@
 -- pgcombine.segment_stat
--- One row for each queue on which the reader has any right: the segments of its log, and those that wait to be
+-- One row for each queue: the segments of its log, and those that wait to be
 -- truncated.
 --   queue          name of the queue
 --   segments       number of segments: four for each partition
@@ -9,7 +9,7 @@
 --   bytes          size of all segments
 --   waiting_bytes  size of those that wait
 --   measured_at    when the numbers of this row were measured
-create or replace view pgcombine.segment_stat with (security_barrier) as
+create or replace view pgcombine.segment_stat as
 select n.queue, f.segments, f.filled, f.waiting, f.bytes, f.waiting_bytes, n.at as measured_at
 from pgcombine_internal.sample('sizes') n
 cross join lateral jsonb_to_recordset(n.figures) f (segments bigint, filled bigint, waiting bigint, bytes bigint,

@@ -1,6 +1,6 @@
 -- pgcombine.status
--- One row for each queue on which the reader has any right: the exact number of its pending updates, and the age of the
--- oldest. The view counts each row, so reading it costs more than reading queue_stat.
+-- One row for each queue: the exact number of its pending updates, and the age of the oldest. The view counts each row,
+-- so reading it costs more than reading queue_stat. Only roles with the right monitor or work can read it.
 -- Quarantined updates aren't pending, and neither <queue>_values nor <queue>_current contains them. Workers keep trying
 -- a failing bucket (see fail_pass).
 --   queue             name of the queue
@@ -11,7 +11,7 @@
 --   quarantined_keys  number of quarantined keys
 --   quarantined_updates      number of their updates, which aren't pending
 --   failing_buckets   number of buckets where a pass has failed and none has taken all updates since
-create or replace view pgcombine.status with (security_barrier) as
+create or replace view pgcombine.status as
 select q.queue, q.buckets, q.paused, s.backlog, s.lag_seconds, h.quarantined_keys, h.quarantined_updates,
        (select count(*) from pgcombine.failure f where f.queue = q.queue) as failing_buckets
 from pgcombine.queue q
@@ -23,5 +23,4 @@ cross join lateral (
 cross join lateral (
     select count(*) as quarantined_keys, coalesce(sum(k.updates), 0)::bigint as quarantined_updates
     from pgcombine.quarantined_key k where k.queue = q.queue
-) h
-where pgcombine_internal.has_right(q.queue, 'use');
+) h;

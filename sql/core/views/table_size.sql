@@ -1,5 +1,5 @@
 -- pgcombine.table_size
--- One row for each table of the queues on which the reader has any right, with all its partitions, and one row for each
+-- One row for each table, with all its partitions, and one row for each
 -- growing table that all queues share (see component_table).
 --   queue        name of the queue; null for a table that all queues share
 --   table        name of the table, without its schema
@@ -7,7 +7,7 @@
 --   bytes        size of the table, including long values (TOAST)
 --   index_bytes  size of its indexes
 --   measured_at  when the numbers of this row were measured
-create or replace view pgcombine.table_size with (security_barrier) as
+create or replace view pgcombine.table_size as
 select n.queue, f."table", f.rows, f.bytes, f.index_bytes, n.at as measured_at
 from pgcombine_internal.sample('sizes') n
 cross join lateral jsonb_to_recordset(n.figures) f ("table" text, rows bigint, bytes bigint, index_bytes bigint)

@@ -3,9 +3,9 @@
 -- none waits.
 --   exact  false: the number is an estimate from the statistics, which are some seconds old, and the age considers only
 --          the entry with the least sequence in each bucket
--- Runs with its owner's rights, for roles that may deliver the export or use its queue.
+-- Runs with its owner's rights, for roles that monitor or work.
 -- Tables written: pgcombine.tick, if exact is false.
--- Errors: PC021 unknown export; 42501 the caller has no right on the export or its queue.
+-- Errors: PC021 unknown export; 42501 the caller lacks the right monitor.
 create or replace function pgcombine_internal.export_backlog(export text, exact boolean default true,
     out entries bigint, out lag_seconds double precision)
 language plpgsql volatile
@@ -13,16 +13,15 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _role constant name := pgcombine_internal.caller();
-    _export constant pgcombine.export := pgcombine_internal.require_export(export_backlog.export);
-    _tables constant text[] := array(
-        select format('pgcombine.%I', _export.export || '_exports_b' || to_char(b, 'FM0000'))
-        from generate_series(0, _export.buckets - 1) b);
+    _export pgcombine.export;
+    _tables text[];
     _oldest bigint;
 begin
-    if not pgcombine_internal.has_right(_export.queue, 'use', _role) then
-        perform pgcombine_internal.require_right(_export.export, 'export', _role);
-    end if;
+    perform pgcombine_internal.require_right(null, 'monitor', pgcombine_internal.caller());
+    _export := pgcombine_internal.require_export(export_backlog.export);
+    _tables := array(
+        select format('pgcombine.%I', _export.export || '_exports_b' || to_char(b, 'FM0000'))
+        from generate_series(0, _export.buckets - 1) b);
     execute format('select count(*), coalesce(txid_current_if_assigned(), txid_snapshot_xmax(txid_current_snapshot())) '
         '- max(age(e.xmin)) from (%s) e',
         case when exact then format('select xmin from pgcombine.%I', _export.export || '_exports')

@@ -3,8 +3,7 @@
 --   put_back  true: the entries wait again, with their sequences. A destination that keeps the highest sequence of each
 --             key ignores outdated ones. False: the entries are deleted
 -- Tables written: export_quarantine, <export>_exports.
--- Errors: PC021 unknown export; PC022 the entry isn't quarantined; 42501 the caller lacks the right to operate the
--- export's queue.
+-- Errors: PC021 unknown export; PC022 the entry isn't quarantined; 42501 the caller lacks the right work.
 create or replace function pgcombine_internal.export_release(export text, seq bigint, put_back boolean)
 returns bigint
 language plpgsql
@@ -15,9 +14,9 @@ declare
     _entry record;
     _count bigint := 0;
 begin
-    perform pgcombine_internal.require_right(_export.queue, 'operate');
+    perform pgcombine_internal.require_right(_export.queue, 'work');
     for _entry in
-        update pgcombine.export_quarantine q set since = '-infinity' -- delete_flagged deletes these
+        delete from pgcombine.export_quarantine q
         where q.export = _export.export and (export_release.seq is null or q.seq = export_release.seq)
         returning q.entry
     loop
@@ -27,7 +26,6 @@ begin
                 using _entry.entry;
         end if;
     end loop;
-    perform pgcombine_internal.delete_flagged();
     perform pgcombine_internal.require(_count > 0 or export_release.seq is null, 'PC022',
         format('export "%s" has no quarantined entry %s', _export.export, export_release.seq),
         'pgcombine export quarantine ls lists them');

@@ -10,8 +10,8 @@
 -- ends. So an entry has the latest value of its key, and later entries of the key have higher sequences.
 -- Tables written: <export>_exports.
 -- Errors: PC021 unknown export; PC003 no such bucket, the queue was rebucketed meanwhile, keys that don't fit, or the
--- isolation level isn't read committed; PC045 another server delivers the export; 42501 the caller lacks the right to
--- operate the export's queue, or the right to read it.
+-- isolation level isn't read committed; PC045 another server delivers the export; 42501 the caller lacks the right
+-- work.
 create or replace function pgcombine_internal.export_resync(export text, keys jsonb default null,
     bucket integer default null)
 returns bigint
@@ -30,8 +30,7 @@ declare
     _count bigint := 0;
 begin
     perform pgcombine_internal.require_delivering(_export.export);
-    perform pgcombine_internal.require_right(_queue.queue, 'operate');
-    perform pgcombine_internal.require_right(_queue.queue, 'read');
+    perform pgcombine_internal.require_right(_queue.queue, 'work');
     -- with the snapshot of an earlier statement, entries could have outdated values
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
         format('export "%s": its entries can''t be written at this isolation level', _export.export),

@@ -32,7 +32,7 @@ declare
 begin
     if _export.compact and exists (select from pgcombine.export_quarantine q where q.export = _export.export) then
         _superseded := format(', superseded as (
-    update pgcombine.export_quarantine q set since = ''-infinity''  -- delete_flagged deletes these
+    delete from pgcombine.export_quarantine q
     where q.export = %1$L and q.seq in (
         select e.seq
         from pgcombine.export_quarantine h cross join jsonb_populate_record(null::pgcombine.%2$I, h.entry) e

@@ -12,7 +12,7 @@
 --                column's type can't hold exactly differs, too
 -- The order of keys may differ between the two databases, so page and target_page each use their database's order.
 -- Errors: PC021 unknown export; PC003 the exporter isn't postgres; PC045 another server delivers the export; 42501 the
--- caller lacks the right to deliver the export, or the right to read the queue.
+-- caller lacks the right work.
 create or replace function pgcombine_internal.export_verify(export text, out page text, out look text,
     out target_page text, out compare text)
 language plpgsql stable
@@ -51,8 +51,7 @@ begin
         format('export "%s" has the exporter %s: what it delivered can''t be read back', _export.export,
             _export.exporter),
         format('pgcombine export resync %s delivers every key again', _export.export));
-    perform pgcombine_internal.require_right(_export.export, 'export');
-    perform pgcombine_internal.require_right(_queue, 'read');
+    perform pgcombine_internal.require_right(_queue, 'work');
     page := pgcombine_internal.fill(_page, jsonb_build_object('table', _parts ->> 'values', 'filter', 'true'));
     target_page := pgcombine_internal.fill(_page, jsonb_build_object(
         'table', _parts ->> 'target', 'filter', '(not pgcombine_deleted or pgcombine_seq > $2::bigint)'));

@@ -36,7 +36,6 @@ declare
         pgcombine_internal.column_list(_queue.queue, 'key', '{name} {type}{collate} not null'),
         pgcombine_internal.column_list(_queue.queue, 'value', '{old} {type}{collate}'),
         pgcombine_internal.column_list(_queue.queue, 'value', '{new} {type}{collate}'));
-    _grantee regrole;
     _problem text;
     _hint text;
 begin
@@ -128,17 +127,7 @@ begin
     execute format('create index on pgcombine.%I (seq)', _table);
     insert into pgcombine.component_table (name, queue) values (_table, _queue.queue);
     perform pgcombine_internal.regenerate_export(_name);
-    perform pgcombine_internal.grant_standing(_name, 'export');
-    for _grantee in -- passes write entries, and roles that operate the queue put refused entries back
-        select distinct a.grantee::regrole
-        from pg_class c cross join lateral aclexplode(c.relacl) a
-        where c.oid in (format('pgcombine.%I', _queue.queue || '_updates')::regclass,
-            format('pgcombine.%I', _queue.queue || '_quarantine')::regclass)
-          and a.privilege_type = 'DELETE' and a.grantee not in (0, c.relowner)
-    loop
-        execute format('grant insert on pgcombine.%I to %s', _table, _grantee);
-    end loop;
-
+    perform pgcombine_internal.keep_rights();
     perform pgcombine_internal.start_export(_name, create_export.existing);
 end
 $$;

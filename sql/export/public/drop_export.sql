@@ -12,11 +12,13 @@ returns void
 language plpgsql
 as $$
 declare
-    _export constant pgcombine.export := pgcombine_internal.claim_deliveries(drop_export.export,
-        -- an older snapshot may miss entries
-        case when drop_export.force then null else format('drop of export "%s"', drop_export.export) end);
+    _export pgcombine.export;
     _entries bigint;
 begin
+    perform pgcombine_internal.require_owner();
+    _export := pgcombine_internal.claim_deliveries(drop_export.export,
+        -- an older snapshot may miss entries
+        case when drop_export.force then null else format('drop of export "%s"', drop_export.export) end);
     execute format('select count(*) + (select count(*) from pgcombine.export_quarantine where export = $1) from '
         'pgcombine.%I',
         _export.export || '_exports') into _entries using _export.export;

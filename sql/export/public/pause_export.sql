@@ -2,7 +2,7 @@
 -- Pauses an export: workers deliver nothing until it is resumed, and its entries are kept. A delivery in progress isn't
 -- stopped.
 -- Tables written: pgcombine.destination_state.
--- Errors: PC021 unknown export; 42501 the caller may neither deliver the export nor operate its queue.
+-- Errors: PC021 unknown export; 42501 the caller lacks the right work.
 create or replace function pgcombine.pause_export(export text, reason text default null)
 returns void
 language plpgsql

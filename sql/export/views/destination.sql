@@ -15,6 +15,7 @@
 --   last_failure  when an attempt last failed
 create or replace view pgcombine.destination as
 select d.name, d.kind, d.state, d.failures, d.retry_at,
-       case when pgcombine_internal.may_see_reason(d.kind, d.name) then d.reason end as reason, d.since, d.last_success,
+       case when d.kind <> 'export' or pgcombine_internal.has_right(null, 'work') then d.reason end as reason,
+       d.since, d.last_success,
        d.last_failure
 from pgcombine.destination_state d;

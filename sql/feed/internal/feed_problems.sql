@@ -1,19 +1,14 @@
 -- pgcombine_internal.feed_problems(queue) → problems
 -- The part of verify that checks the feeds of a queue: that their observers and functions exist, that feed_upkeep has
 -- closed each segment that has changes and isn't in use, and that no kept change is missing.
--- Runs with its owner's rights, for roles with any right on the queue.
--- Errors: 42501 the caller has no right on the queue.
 create or replace function pgcombine_internal.feed_problems(queue text)
 returns setof text
 language plpgsql stable
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _role constant name := pgcombine_internal.caller();
     _feed pgcombine.feed;
 begin
-    perform pgcombine_internal.require_right(feed_problems.queue, 'use', _role);
     for _feed in select f.* from pgcombine.feed f where f.queue = feed_problems.queue order by f.feed loop
         return query
         select format('feed "%s" has no observer "%s"', _feed.feed, o)

@@ -7,25 +7,21 @@
 -- grows. A pass that began before its segment was closed may still write into it. Its changes may be truncated early,
 -- but then consumers that haven't read them get an error (PC051): the transaction that truncates records the truncated
 -- sequences, and <feed>_read counts the changes that it finds.
--- Runs with its owner's rights, for roles that may run passes over the queue.
 -- Tables written: feed, <feed>_feed.
--- Errors: PC050 unknown feed; 42501 the caller lacks the right to run passes.
+-- Errors: PC050 unknown feed.
 create or replace function pgcombine_internal.feed_upkeep(feed text)
 returns boolean
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 set lock_timeout = '20ms'
 as $$
 declare
-    _role constant name := pgcombine_internal.caller();
     _feed pgcombine.feed := pgcombine_internal.require_feed(feed_upkeep.feed);
     _tables text[];
     _next integer;
     _last jsonb; -- the last sequence of each bucket in a segment
     _done boolean := false;
 begin
-    perform pgcombine_internal.require_right(_feed.queue, 'work', _role);
     select f.* into _feed from pgcombine.feed f where f.feed = _feed.feed for no key update skip locked;
     if not found then
         return false;

@@ -43,7 +43,6 @@ declare
     _feed pgcombine.feed;
     _table constant text := create_feed.feed || '_feed';
     _parts jsonb;
-    _grantee regrole;
     _problem text;
     _hint text;
 begin
@@ -107,14 +106,7 @@ begin
     execute format('comment on table pgcombine.%I is %L', _table, format('Changes of queue %s, for the consumers of '
         'feed %s. pgcombine.create_feed explains the columns.', _queue.queue, _name));
     insert into pgcombine.component_table (name, queue) values (_table, _queue.queue);
-    for _grantee in -- passes write changes
-        select distinct a.grantee::regrole
-        from pg_class c cross join lateral aclexplode(c.relacl) a
-        where c.oid = format('pgcombine.%I', _queue.queue || '_updates')::regclass and a.privilege_type = 'DELETE'
-          and a.grantee not in (0, c.relowner)
-    loop
-        execute format('grant insert on pgcombine.%I to %s', _table, _grantee);
-    end loop;
+    perform pgcombine_internal.keep_rights();
     _parts := jsonb_build_object(
         'table', format('pgcombine.%I', _table), 'feed', quote_literal(_name),
         'columns', concat_ws(', ', pgcombine_internal.column_list(_queue.queue, 'key'),

@@ -1,7 +1,5 @@
 -- pgcombine.feed_stat
--- One row for each feed on whose queue the reader has any right: how many changes are kept, and how far its consumers
--- are behind.
--- The view is a security barrier, so that a reader's function can't see rows that the reader must not see.
+-- One row for each feed: how many changes are kept, and how far its consumers are behind.
 --   feed       name of the feed
 --   queue      name of the queue
 --   retention  how long changes are kept at least (see create_feed)
@@ -11,7 +9,7 @@
 --   consumers  number of registered consumers
 --   behind     number of kept changes after the offset of the consumer that is furthest behind; null: no consumer is
 --              registered
-create or replace view pgcombine.feed_stat with (security_barrier) as
+create or replace view pgcombine.feed_stat as
 select f.feed, f.queue, f.retention, f.max_bytes, b.kept,
        (select sum(pg_total_relation_size(to_regclass(format('pgcombine.%I', f.feed || '_feed_s' || s))))::bigint
         from generate_series(0, cardinality(f.closed) - 1) s) as bytes,
@@ -30,5 +28,4 @@ cross join lateral (
         from pgcombine.feed_bucket b where b.feed = f.feed
     ) o
     where c.feed = f.feed
-) c
-where pgcombine_internal.has_right(f.queue, 'use');
+) c;

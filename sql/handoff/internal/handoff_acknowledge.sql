@@ -2,8 +2,8 @@
 -- Deletes the hints of writes that a server has committed, and records how many of the writes were new to the server.
 -- Returns the number of deleted hints.
 --   deduplicated  number of these writes that the server had before
--- Runs with its owner's rights. If the caller lacks the right to replay, the function deletes only hints of queues into
--- whose updates the caller may insert, and counts only deleted hints. If the caller may replay, the function records a
+-- Runs with its owner's rights. If the caller lacks the right work, the function deletes only hints of queues into
+-- whose updates the caller may insert, and counts only deleted hints. If the caller works, the function records a
 -- token that the server must remember (handoff_last). For readers of a queue of these hints (handoff_status) the
 -- function records the token of a deleted hint.
 -- Tables written: handoff_hint, handoff_delivery.
@@ -15,7 +15,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _all constant boolean := pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller());
+    _all constant boolean := pgcombine_internal.has_right(null, 'work', pgcombine_internal.caller());
     _deleted bigint;
     _queue text;
     _witness uuid;
@@ -28,11 +28,11 @@ begin
     with gone as (
         delete from pgcombine.handoff_hint h
         where h.destination = handoff_acknowledge.destination and h.token = any (tokens)
-          and (_all or pgcombine_internal.has_right(h.queue, 'write', pgcombine_internal.caller()))
+          and (_all or pgcombine_internal.has_right(h.queue, 'handoff', pgcombine_internal.caller()))
         returning h.queue, h.token
     )
     select count(*), min(g.queue), (array_agg(g.token order by g.queue))[1] into _deleted, _queue, _witness from gone g;
-    -- without the right to replay, only deleted hints count
+    -- without the right work, only deleted hints count
     _acknowledged := case when _all then cardinality(tokens) else _deleted end;
     _duplicates := least(greatest(handoff_acknowledge.deduplicated, 0), _acknowledged);
     if _acknowledged > 0 then

@@ -3,7 +3,7 @@
 -- the transaction ends, a rebuild of this server waits (see handoff_rebuild_begin).
 --   server  the id that handoff_handshake returned
 --   shape   the queue's shape at the sender
--- If the sender's queue is of a later generation, this server's queue has no tokens, and the caller may replay, the
+-- If the sender's queue is of a later generation, this server's queue has no tokens, and the caller works, the
 -- function raises no error but gives the queue that generation (see handoff_generation).
 -- Runs with its owner's rights, for roles that may insert into the queue's updates: the lock needs a privilege to
 -- write.
@@ -35,7 +35,7 @@ begin
     if _shape is null or _shape is distinct from handoff_check.shape then
         _later := pgcombine_internal.handoff_generation(handoff_check.queue, handoff_check.shape);
         _generation := pgcombine_internal.handoff_generation(handoff_check.queue, _shape);
-        if _later > _generation and pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller())
+        if _later > _generation and pgcombine_internal.has_right(null, 'work', pgcombine_internal.caller())
            and not exists (select from pgcombine.handoff_token k where k.queue = handoff_check.queue) then
             insert into pgcombine.handoff_queue as q (queue, generation) values (handoff_check.queue, _later)
             on conflict on constraint handoff_queue_pkey do update set generation = excluded.generation

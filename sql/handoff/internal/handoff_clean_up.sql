@@ -8,9 +8,9 @@
 -- If the function doesn't get a table lock within 200 ms, it leaves that step to a later call. It keeps a partition on
 -- which another object depends. It does nothing while another session cleans up, while this server is being rebuilt,
 -- and before this server has a name.
--- Runs with its owner's rights, for roles that may replay.
+-- Runs with its owner's rights, for workers.
 -- Tables written: handoff_delivery, handoff_replica, handoff_token, handoff_partial, handoff_retained.
--- Errors: 42501 the caller lacks the right to replay.
+-- Errors: 42501 the caller lacks the right work.
 create or replace function pgcombine_internal.handoff_clean_up()
 returns void
 language plpgsql
@@ -23,11 +23,7 @@ declare
     _partition name;
     _used boolean;
 begin
-    if not pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()) then
-        raise exception 'permission denied: role "%" may not clean up after replayers', pgcombine_internal.caller()
-            using errcode = '42501',
-                hint = format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller());
-    end if;
+    perform pgcombine_internal.require_right(null, 'work', pgcombine_internal.caller());
     _oldest := 'handoff_token_'
         || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
     _newest := 'handoff_token_' || to_char((now() + interval '2 days') at time zone 'UTC', 'YYYYMMDD');

@@ -2,21 +2,15 @@
 -- Deletes the retained writes with these tokens, and returns their number. The caller knows that all servers of the
 -- writes have them. For each of these servers that is registered here, the function records one of the writes: if the
 -- server lacks it later, the server has lost commits (handoff_status).
--- Runs with its owner's rights, for roles that may replay.
 -- Tables written: handoff_retained, handoff_delivery.
--- Errors: 42501 the caller lacks the right to replay.
 create or replace function pgcombine_internal.handoff_drop_retained(queue text, tokens uuid[])
 returns bigint
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     _dropped bigint;
 begin
-    perform pgcombine_internal.require(pgcombine_internal.has_right('', 'replay', pgcombine_internal.caller()), '42501',
-        format('permission denied: role "%s" may not delete retained writes', pgcombine_internal.caller()),
-        format('select pgcombine.grant_right(''replay'', %L)', pgcombine_internal.caller()));
     with gone as (
         delete from pgcombine.handoff_retained k where k.queue = handoff_drop_retained.queue
             and k.token = any (handoff_drop_retained.tokens)

@@ -4,7 +4,7 @@
 -- anew are flagged until their tokens have been compared, since writes had no hints for them.
 -- Unless all servers hold all keys before and after a change, the change may give a server keys that it didn't hold
 -- before. The function then flags the other named servers for repair, as far as they are registered here. The flag
--- concerns all queues of a server, so the caller must have the right to replay.
+-- concerns all queues of a server, so the caller must have the right work.
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
 -- Tables written: handoff_queue, handoff_replica.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue, or to move its keys; PC001 unknown queue;
@@ -31,11 +31,11 @@ begin
                        handoff_set_topology.replicas)
                  and (q.replicas < cardinality(coalesce(q.placed, q.servers))
                      or handoff_set_topology.replicas < cardinality(handoff_set_topology.servers))) then
-        perform pgcombine_internal.require(pgcombine_internal.has_right('',
-            'replay', pgcombine_internal.caller()), '42501',
+        perform pgcombine_internal.require(pgcombine_internal.has_right(null,
+            'work', pgcombine_internal.caller()), '42501',
             format('permission denied: these servers or replicas would move keys of queue "%s"',
                 handoff_set_topology.queue),
-            format('name the servers of the queue, %s; they change with a write of a role that may also replay '
+            format('name the servers of the queue, %s; they change with a write of a role that works '
                 '(pgcombine.grant_right)',
                    (select format('{%s} with %s replicas', array_to_string(coalesce(q.placed, q.servers), ', '),
                        q.replicas) from pgcombine.handoff_queue q where q.queue = handoff_set_topology.queue)));

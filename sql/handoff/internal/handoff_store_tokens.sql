@@ -4,7 +4,7 @@
 -- The rows come in the order of the given tokens; handoff_apply explains the status.
 --   coordinator   name of the server whose hints these are. If that server is registered here, the function records the
 --                 greatest token of the writes whose updates that server holds, for readers of the queue
---                 (handoff_status) and, if the caller may replay, for handoff_last. If all writes are to be retained,
+--                 (handoff_status) and, if the caller works, for handoff_last. If all writes are to be retained,
 --                 the function records a token at most about once a second
 --   coordinators  for each write the id of its coordinator; null: the write needn't be retained. The other writes, if
 --                 new, are retained with their payloads, so that this server can deliver them if their coordinators are
@@ -51,8 +51,8 @@ begin
     end if;
     if coordinator is not null then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
-        select handoff_store_tokens.coordinator, case when pgcombine_internal.has_right('',
-            'replay', pgcombine_internal.caller()) then m.token else '00000000-0000-0000-0000-000000000000' end,
+        select handoff_store_tokens.coordinator, case when pgcombine_internal.has_right(null,
+            'work', pgcombine_internal.caller()) then m.token else '00000000-0000-0000-0000-000000000000' end,
                0, 0, handoff_store_tokens.queue, m.token
         from (select max(w.token::text)::uuid as token
             from unnest(handoff_store_tokens.tokens, handoff_store_tokens.servers) w (token, servers)

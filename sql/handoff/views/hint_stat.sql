@@ -11,7 +11,7 @@
 --   updates         number of updates in these writes; an estimate from 200 writes on
 --   oldest          when the oldest of these writes was stored; null if none waits
 --   oldest_seconds  age of the oldest; 0 if none waits
-create or replace view pgcombine.hint_stat with (security_barrier) as
+create or replace view pgcombine.hint_stat as
 select r.name as destination, d.state, d.reason, r.needs_repair, w.writes::bigint as writes,
        (h.updates * w.writes / greatest(h.writes, 1))::bigint as updates, h.oldest,
        greatest(0, extract(epoch from clock_timestamp() - h.oldest))::double precision as oldest_seconds
@@ -29,5 +29,4 @@ cross join (
 cross join lateral (
     select case when h.writes < 200 then h.writes
         else greatest(h.writes, round(n.hints * r.rows / greatest(n.rows, 1))) end as writes
-) w
-where pgcombine_internal.has_right('', 'monitor') or has_table_privilege('pgcombine.handoff_hint', 'delete');
+) w;

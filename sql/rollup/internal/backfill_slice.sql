@@ -8,7 +8,7 @@
 -- Runs with its owner's rights, since the expressions of a rollup are its owner's.
 -- Tables written: pgcombine.rollup, <queue>_updates.
 -- Errors: PC001 unknown queue; PC003 the queue isn't a rollup, or the isolation level isn't read committed; 42501 the
--- caller lacks the right to run passes; those of require_source.
+-- caller lacks the right work; those of require_source.
 create or replace function pgcombine_internal.backfill_slice(rollup text, wait boolean default true)
 returns boolean
 language plpgsql
@@ -25,7 +25,6 @@ set quote_all_identifiers = off
 set row_security = off -- a policy of the source would run with this function's rights
 as $$
 declare
-    _role constant name := pgcombine_internal.caller();
     _rollup pgcombine.rollup;
     _boundary text;
     _below text; -- the condition of rows that no slice has had yet
@@ -34,7 +33,7 @@ declare
     _relation text;
     _slice integer;
 begin
-    perform pgcombine_internal.require_right(backfill_slice.rollup, 'work', _role);
+    perform pgcombine_internal.require_right(backfill_slice.rollup, 'work', pgcombine_internal.caller());
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
         format('backfill of rollup "%s" needs isolation level read committed', backfill_slice.rollup),
         'an older snapshot would enqueue what another session has enqueued already');

@@ -6,7 +6,7 @@
 --                   source may alter the function, but not its body, which refuses to run with other rights
 -- The owner of the source gets the right to enqueue, unless that role may insert already. A former owner loses a
 -- granted one.
--- Tables written: pgcombine.queue, granted_right.
+-- Tables written: pgcombine.queue.
 -- Errors: those of require_source; 42501 the caller lacks the rights of the source's owner.
 create or replace function pgcombine_internal.generate_rollup(rollup text)
 returns void
@@ -61,8 +61,8 @@ begin
             execute format('revoke create on schema %I from %I', _schema, _owner);
         end if;
         perform pgcombine.revoke_right('enqueue', g.role, _rollup.queue)
-        from pgcombine.granted_right g
-        where g."right" = 'enqueue' and g.subject = _rollup.queue and g.role = _former;
+        from pgcombine.rights g
+        where g."right" = 'enqueue' and g.queue = _rollup.queue and g.role = _former;
     end loop;
 end
 $$;

@@ -106,7 +106,7 @@ begin
     values (_name, create_rollup.source, create_rollup.key, create_rollup.value, create_rollup.filter,
         create_rollup.slice_by, _definition - '{reads,texts}'::text[]);
     perform pgcombine_internal.make_rollup_views(_name, _definition);
-    perform pgcombine_internal.grant_standing(_name); -- for the new views
+    perform pgcombine_internal.keep_rights(); -- on the new views
     -- the condition deletes a key that has no row; it is set here, since create_queue would warn of it
     update pgcombine.queue q
     set delete_when = pgcombine_internal.checked_condition(_name, 'delete_when', (

@@ -12,8 +12,6 @@
 -- The call waits for running passes over the source, and no such pass begins until the caller's transaction ends.
 -- The other options are those of create_queue. There is no max_backlog, since a full tier would make passes over the
 -- source fail.
--- The roles with the right to run passes over the source get the right to enqueue to the tier. A role that gets the
--- right to run passes later also needs the right to enqueue to the tier.
 -- If a key expression is null or raises an error for an update, passes over the source fail, until the source
 -- quarantines the update's key.
 -- drop_queue of a tier drops the observer, too. drop_queue of the source needs force; the tier then stays an ordinary
@@ -87,8 +85,6 @@ begin
             'drop it first, or choose another name');
         return;
     end if;
-    perform pgcombine.grant_right('enqueue', g.role, create_tier.queue)
-    from pgcombine.granted_right g where (g."right", g.subject) = ('work', _source.queue);
     perform pgcombine.add_observer(_source.queue, _observer, _insert || _arrived);
     if existing then -- the claim above keeps passes out
         begin

@@ -15,6 +15,7 @@ declare
     _problem text;
     _hint text;
 begin
+    perform pgcombine_internal.require_owner();
     perform pgcombine_internal.require_queue(drop_rollup.rollup);
     perform pgcombine_internal.require(exists (select from pgcombine.rollup r where r.queue = drop_rollup.rollup),
         'PC003', format('queue "%s" isn''t a rollup', drop_rollup.rollup),

@@ -4,10 +4,10 @@
 -- owner, the function returns reasons without comparing.
 --   repair  whether to enqueue what the keys lack, too. The rows then say what was wrong
 -- Values of type real and double precision that passes compute may differ by a millionth.
--- Runs with its owner's rights, since the expressions of a rollup are its owner's.
+-- Runs with its owner's rights, for workers, since the expressions of a rollup are its owner's.
 -- Tables written: with repair, <rollup>_updates.
 -- Errors: PC001 unknown queue; PC003 the queue isn't a rollup or isn't backfilled yet, or the isolation level isn't
--- read committed; 42501 the caller lacks the right operate.
+-- read committed; 42501 the caller lacks the right work.
 create or replace function pgcombine.verify_rollup(rollup text, repair boolean default false)
 returns table (problem text)
 language plpgsql
@@ -18,12 +18,11 @@ set quote_all_identifiers = off
 set row_security = off -- a policy of the source would run with this function's rights
 as $$
 declare
-    _role constant name := pgcombine_internal.caller();
     _rollup pgcombine.rollup;
     _insert text;
     _fits text;
 begin
-    perform pgcombine_internal.require_right(verify_rollup.rollup, 'operate', _role);
+    perform pgcombine_internal.require_right(verify_rollup.rollup, 'work', pgcombine_internal.caller());
     _rollup := pgcombine_internal.get_rollup(verify_rollup.rollup);
     perform pgcombine_internal.require(_rollup.queue is not null, 'PC003',
         format('queue "%s" isn''t a rollup', verify_rollup.rollup),

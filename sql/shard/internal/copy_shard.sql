@@ -30,8 +30,8 @@ begin
         _queue.token_retention);
     return next;
     for target in
-        select format('select pgcombine.grant_right(%L, %L, %L)', g."right", g.role, g.subject)
-        from pgcombine.granted_right g where g.subject = _queue.queue order by g."right", g.role
+        select format('select pgcombine.grant_right(%L, %L, %L)', g."right", g.role, g.queue)
+        from pgcombine.rights g where g.queue = _queue.queue order by g."right", g.role
     loop
         return next;
     end loop;

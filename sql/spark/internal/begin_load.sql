@@ -6,13 +6,9 @@
 --   kind       what end_load makes of the rows, which wait in the load's table, spark_stage_<n>. stage: updates.
 --              values: the first values of an empty queue
 --   join_only  whether to raise an error instead of beginning a load
--- A load belongs to the role that begins it. Only members of that role can join it.
--- If the role has too many loads, the function gives up those that have ended, or that no session joined for an hour,
--- unless a session uses their table.
--- Tables written: pgcombine.spark_load; those of open_stage and give_up_load.
--- Errors: PC001 unknown queue; PC003 unknown kind, no run id; PC030 the load has ended, belongs to another role, or
--- wasn't begun (join_only); PC032 the role has too many loads; 42501 the caller lacks the right to insert into the
--- queue's table.
+-- Tables written: pgcombine.spark_load; those of open_stage.
+-- Errors: PC001 unknown queue; PC003 unknown kind, no run id; PC030 the load has ended, or wasn't begun (join_only);
+-- 42501 the caller lacks the right work.
 create or replace function pgcombine_internal.begin_load(load uuid, queue text, run_id text, kind text default 'stage',
     join_only boolean default false)
 returns text
@@ -29,28 +25,13 @@ begin
     perform pgcombine_internal.require(begin_load.run_id <> '', 'PC003',
         format('a load into queue "%s" needs a run id', _queue.queue),
         'give any text that names the run, such as a date');
-    perform pgcombine_internal.require_right(_queue.queue, case begin_load.kind when 'values' then 'initialize'
-        else 'enqueue' end);
+    perform pgcombine_internal.require_right(_queue.queue, 'work');
     if pgcombine_internal.run_applied(_queue.queue, begin_load.run_id) then
         return null;
     end if;
 
     select l.* into _load from pgcombine.spark_load l where l.load = begin_load.load;
     if not found and not begin_load.join_only then
-        if not pgcombine_internal.may_load() then
-            perform pgcombine_internal.give_up_load(l.load, if_idle => true)
-            from pgcombine.spark_load l
-            where l.role = current_user and (l.ended_at is not null or l.seen_at < now() - interval '1 hour');
-            if not pgcombine_internal.may_load() then
-                raise exception 'role % has % loads in progress, which is its limit', current_user,
-                    (select count(*) from pgcombine.spark_load l where l.role = current_user)
-                    using errcode = 'PC032',
-                        hint = format('let them end, or give them up: select pgcombine_internal.give_up_load(load) '
-                        'from pgcombine.spark_load. '
-                        'The owner may raise the limit: insert into pgcombine.spark_limit values (%L, 1000)',
-                            current_user);
-            end if;
-        end if;
         insert into pgcombine.spark_load (load, queue, run_id, kind)
         values (begin_load.load, _queue.queue, begin_load.run_id, begin_load.kind) on conflict do nothing;
         _new := found; -- false: another writer has committed the row while this one waited for it

@@ -8,11 +8,10 @@
 --   preaggregate  whether to fold the rows by key, with the queue's combiners, and enqueue one update for each key
 --   updates       number of updates or values that the run added
 --   applied       whether this call added them
--- The rows are inserted with the caller's rights, so column privileges and policies hold as for a plain insert.
--- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of remove_load.
+-- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of give_up_load.
 -- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 a
 -- crash has emptied the stage, or the number of rows isn't the expected one; 42501 the caller lacks a right to insert;
--- those of initialize_load.
+-- those of begin_initialize.
 create or replace function pgcombine_internal.end_load(load uuid, queue text, run_id text, attempts xid8[] default null,
     expected bigint default null, preaggregate boolean default false, out updates bigint, out applied boolean)
 language plpgsql
@@ -26,15 +25,13 @@ declare
     _stage text;
     _staged text;
     _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
-    _columns text; -- the columns that the load's role could write
-    _folds text;
+    _columns constant text := pgcombine_internal.column_list(_queue.queue);
     _found bigint; -- number of rows of the attempts in the stage; null: not counted
 begin
     select l.* into _load from pgcombine.spark_load l
     where l.load = end_load.load and l.queue = _queue.queue for update;
     _role := coalesce(_load.role, current_user);
-    perform pgcombine_internal.require_right(_queue.queue, case _load.kind when 'values' then 'initialize'
-        else 'load' end);
+    perform pgcombine_internal.require_right(_queue.queue, 'work');
     applied := not pgcombine_internal.run_applied(_queue.queue, end_load.run_id, _role);
     if applied then
         insert into pgcombine.token (queue, role, token, updates) values (_queue.queue, _role, end_load.run_id, 0)
@@ -63,15 +60,8 @@ begin
         case when attempts is not null then 's.pgcombine_attempt = any ($1)'
              else format('(s.pgcombine_part, s.pgcombine_attempt) in (
                  select f.pgcombine_part, min(f.pgcombine_attempt) from %s f group by f.pgcombine_part)', _stage) end);
-    select string_agg(quote_ident(c.name), ', ' order by c.position) filter (where c.writable),
-           string_agg(format('%s as %I', pgcombine_internal.fold_expression(c.c), c.name), ', ' order by c.position)
-               filter (where c.role = 'value' and c.writable)
-    into _columns, _folds
-    from (select o as c, o.*, has_column_privilege(_role, _stage, o.name, 'insert') as writable
-          from pgcombine.queue_column o where o.queue = _queue.queue) c;
     if _values then
-        update pgcombine.spark_load l set ended_at = now() where l.load = _load.load;
-        perform pgcombine_internal.initialize_load(_load.load, ended => false);
+        perform pgcombine_internal.begin_initialize(_queue.queue);
     end if;
     if preaggregate and expected is not null then
         execute format('select count(*) from %s', _staged) into _found using attempts;
@@ -79,7 +69,9 @@ begin
     execute format('insert into pgcombine.%I (%s) %s',
         _queue.queue || case when _values then '_values' else '_updates' end, _columns,
         case when preaggregate and not _values
-            then format('select %s from %s group by %s', concat_ws(', ', _keys, _folds),
+            then format('select %s from %s group by %s', concat_ws(', ', _keys, (
+                    select string_agg(pgcombine_internal.fold_expression(c), ', ' order by c.position)
+                    from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'value')),
                 pgcombine_internal.fold_source(_queue.queue, _staged), _keys)
             else format('select %s from %s', _columns, _staged) end) using attempts;
     get diagnostics updates = row_count;
@@ -88,7 +80,7 @@ begin
             coalesce(_found, updates)),
         'nothing was applied: run it again with the same run id');
     if _values then
-        updates := updates - pgcombine_internal.initialize_load(_load.load, ended => true);
+        updates := updates - pgcombine_internal.end_initialize(_queue.queue);
     end if;
     update pgcombine.token r set updates = end_load.updates
     where r.queue = _queue.queue and r.role = _role and r.token = end_load.run_id;

@@ -539,29 +539,25 @@ def test_reader_needs_the_right_to_read_the_queue(feed: psycopg.Connection, role
     for call in calls:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             feed.execute(call.encode())
-    assert found(feed, "select * from pgcombine.feed_stat") == []
     feed.execute(f"reset role; select pgcombine.grant_right('read', '{role}', 'wc'); set role {role}")
     for call in calls:
         feed.execute(call.encode())
     assert changes(feed, {}) == [("insert", "a", None, 1)]
-    for call in ("select from pgcombine.f_feed", "select pgcombine_internal.feed_upkeep('f')"):
+    for call in (
+        *("select from pgcombine.f_feed", "select from pgcombine.feed_stat"),
+        *("update pgcombine.feed_bucket set last = 9", "select pgcombine_internal.feed_upkeep('f')"),
+    ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             feed.execute(call.encode())
-    assert feed.execute("update pgcombine.feed_bucket set last = 9").rowcount == 0
 
 
-def test_worker_writes_the_feed_of_its_queue(feed: psycopg.Connection, role: str) -> None:
-    make_queue(feed, "other")
-    make_feed(feed, "o", "other")
-    feed.execute(f"select pgcombine.grant_right('work', '{role}', 'wc')")
+def test_worker_writes_feeds(feed: psycopg.Connection, role: str) -> None:
+    feed.execute(f"select pgcombine.grant_right('work', '{role}')")
     make_feed(feed, "later")
     add(feed, {"a": 1})
     feed.execute(f"set role {role}")
     combine_all(feed)
     upkeep(feed)
-    assert feed.execute("update pgcombine.feed_bucket set last = 0 where feed = 'o'").rowcount == 0
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        feed.execute("select pgcombine_internal.feed_upkeep('o')")
     feed.execute("reset role")
     both = "select * from pgcombine.f_read('{}') union all select * from pgcombine.later_read('{}')"
     assert len(found(feed, f"select * from ({both}) f where _after is null")) == 2  # noqa: S608

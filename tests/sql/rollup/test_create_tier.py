@@ -275,22 +275,6 @@ def test_dropping_a_tier_ends_its_feed(tx: psycopg.Connection) -> None:
     tx.execute("select pgcombine.drop_queue('day')")
 
 
-def test_a_worker_of_the_source_may_feed_the_tier(tx: psycopg.Connection, role: str) -> None:
-    make_queue(tx, buckets=1)
-    tx.execute("select pgcombine.grant_right('work', %s, 'wc')", (role,))
-    make_tier(tx, "first", "wc", ["left(word, 1) as first"])
-    add(tx, {"ab": 1})
-    tx.execute(f"set role {role}".encode())
-    combine_all(tx)
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        combine_all(tx, "first")
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        make_tier(tx, "second", "wc", ["left(word, 1) as first"])
-    tx.execute("reset role")
-    combine_all(tx, "first")
-    assert values(tx, "first") == {"a": 1}
-
-
 def test_a_rollup_feeds_a_tier_unless_it_has_computed_columns(tx: psycopg.Connection) -> None:
     tx.execute("create table visits (hour timestamp, seconds int)")
     tx.execute("insert into visits values ('2026-01-01 10:00', 5), ('2026-01-01 11:00', 7), ('2026-01-02 10:00', 1)")

@@ -198,7 +198,7 @@ def test_new_owner_of_the_source_may_write_at_once_or_after_an_upgrade(
     src: psycopg.Connection, role: str, watched: bool
 ) -> None:
     def grantees() -> list[tuple[str]]:
-        return src.execute("select role from pgcombine.granted_right where subject = 'r'").fetchall()
+        return src.execute("select role from pgcombine.rights where queue = 'r'").fetchall()
 
     rollup = Rollup.make(src)
     rollup.call(src, "backfill")

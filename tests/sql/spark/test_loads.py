@@ -304,7 +304,7 @@ def test_invalid_load_is_refused_before_it_begins(conn: psycopg.Connection) -> N
     assert left(conn) == 0
 
 
-def test_load_needs_the_privilege_to_insert(conn: psycopg.Connection) -> None:
+def test_load_needs_the_right_to_work(conn: psycopg.Connection) -> None:
     make_queue(conn)
     role = f"loader_{uuid4().hex[:8]}"
     conn.execute(sql.SQL("create role {}").format(sql.Identifier(role)))
@@ -320,7 +320,7 @@ def test_load_needs_the_privilege_to_insert(conn: psycopg.Connection) -> None:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             end(conn, theirs, "theirs")
         conn.execute("reset role")
-        conn.execute(sql.SQL("grant insert on pgcombine.wc_updates to {}").format(sql.Identifier(role)))
+        conn.execute("select pgcombine.grant_right('work', %s)", (role,))
         conn.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
         stage(conn, begin(conn, load), [("a", 1)], 0)
         assert end(conn, load) == (1, True)

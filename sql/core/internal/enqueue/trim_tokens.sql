@@ -1,20 +1,15 @@
 -- pgcombine_internal.trim_tokens(queue) → bigint
 -- Deletes tokens of enqueue_once that are older than the queue's token_retention; returns their number. A call deletes
 -- at most ten thousand tokens, the oldest first. Calls at the same time delete different tokens.
--- Runs with its owner's rights.
 -- Tables written: pgcombine.token.
--- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.trim_tokens(queue text)
 returns bigint
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _role constant name := pgcombine_internal.caller();
     _deleted bigint;
 begin
-    perform pgcombine_internal.require_right(trim_tokens.queue, 'work', _role);
     delete from pgcombine.token t
     where t.ctid = any (array(
         select k.ctid from pgcombine.token k

@@ -4,7 +4,7 @@
 -- Enqueues continue; later passes combine their updates.
 --   force  whether to load although the queue has values or pending updates; the loaded keys must have no value yet
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; PC005 the queue isn't empty, without
--- force; 42501 the caller lacks the right to load values, or, without force, to read them; those of claim_buckets.
+-- force; 42501 the caller lacks the right work; those of claim_buckets.
 create or replace function pgcombine_internal.begin_initialize(queue text, force boolean default false)
 returns void
 language plpgsql
@@ -12,11 +12,10 @@ as $$
 declare
     _there boolean;
 begin
-    perform pgcombine_internal.require_right(begin_initialize.queue, 'initialize');
+    perform pgcombine_internal.require_right(begin_initialize.queue, 'work');
     perform pgcombine_internal.claim_buckets(begin_initialize.queue, 'initialize');
     perform set_config('pgcombine.initialize_' || begin_initialize.queue, 'on', true); -- refuse_values checks it
     if not force then
-        perform pgcombine_internal.require_right(begin_initialize.queue, 'read');
         execute format('select exists (select from pgcombine.%I)', begin_initialize.queue || '_values') into _there;
         _there := _there or exists (select from pgcombine.bucket b
                                     where b.queue = begin_initialize.queue

@@ -66,8 +66,7 @@ begin
     -- names doesn't.
     perform pg_relation_size(format('pgcombine.%I', _queue.queue || '_updates')::regclass);
     foreach _segment in array _segments loop
-        _table := format('pgcombine.%I', _queue.queue || '_updates_b'
-            || to_char(bucket_log.bucket % _queue.partitions, 'FM0000') || '_s' || _segment);
+        _table := pgcombine_internal.segment_table(_queue.queue, bucket_log.bucket % _queue.partitions, _segment);
         -- a null size means that another session is dropping the table
         if coalesce(pg_relation_size(_table::regclass), 1) > 0 then
             tables := tables || _table;

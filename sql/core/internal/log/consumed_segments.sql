@@ -8,13 +8,11 @@
 --   last     the last id of the segment's round, if the round is over and marks that count see all its ids. Null: the
 --            segment is large, and one of these holds: its round isn't over, those marks don't see all its ids, or
 --            horizon is null. Then only the segment's rows show whether it holds pending updates
--- Runs with its owner's rights, for roles that may run passes over the queue.
--- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
+-- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.consumed_segments(queue text, seen txid_snapshot, horizon bigint,
     out relation text, out partition integer, out last bigint)
 returns setof record
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -22,7 +20,6 @@ declare
     _round bigint; -- the round of the current ids
     _small bigint := 128 * 1024; -- bytes; a segment up to this size may keep combined updates
 begin
-    perform pgcombine_internal.require_right(consumed_segments.queue, 'work', pgcombine_internal.caller());
     _queue := pgcombine_internal.require_queue(consumed_segments.queue);
     _round := txid_snapshot_xmax(txid_current_snapshot()) >> _queue.segment_bits;
     -- After a truncation, sessions plan their statements again. So while passes run, a segment may keep more combined
@@ -36,8 +33,7 @@ begin
     for _partition in 0 .. _queue.partitions - 1 loop
         partition := _partition;
         for _segment in 0 .. _queue.segments - 1 loop
-            relation := format('pgcombine.%I',
-                _queue.queue || '_updates_b' || to_char(_partition, 'FM0000') || '_s' || _segment);
+            relation := pgcombine_internal.segment_table(_queue.queue, _partition, _segment);
             continue when coalesce(pg_relation_size(to_regclass(relation)), 0) = 0;
             last := ((_round - ((_round - _segment) & (_queue.segments - 1)) + 1) << _queue.segment_bits) - 1;
             if last < _round << _queue.segment_bits

@@ -5,7 +5,7 @@
 -- and returns 0 if another session has locked the segment, if the segment is gone, or if the statistics count only dead
 -- rows in it.
 -- Tables written: the segment.
--- Errors: 42501 the caller lacks the right to run passes over the queue.
+-- Errors: 42501 the caller lacks the right work.
 create or replace function pgcombine_internal.delete_consumed(queue text, relation text, partition integer)
 returns bigint
 language plpgsql

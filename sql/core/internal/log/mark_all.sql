@@ -7,10 +7,9 @@ create or replace function pgcombine_internal.mark_all(queue text, mark txid_sna
 returns void
 language sql
 as $$
-    insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes, inserted)
+    insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
     select b.queue, b.bucket, coalesce(max(p.pass) + 1, 0), coalesce(mark_all.mark, pgcombine_internal.current_mark()),
-        clock_timestamp(), 0, 0, 0,
-           case when q.max_backlog is not null then pgcombine_internal.inserted(b.queue, b.bucket) end
+        clock_timestamp(), 0, 0, 0
     from pgcombine.queue q
     join pgcombine.bucket b using (queue)
     left join pgcombine.pass p using (queue, bucket)

@@ -4,10 +4,7 @@ create or replace function pgcombine_internal.segment_tables(queue text, partiti
 returns text[]
 language sql stable
 as $$
-    select array(
-        select format('pgcombine.%I', q.queue || '_updates_b' || to_char(segment_tables.partition, 'FM0000')
-            || '_s' || s)
-        from generate_series(0, q.segments - 1) s
-        order by s)
+    select array(select pgcombine_internal.segment_table(q.queue, segment_tables.partition, s)
+                 from generate_series(0, q.segments - 1) s order by s)
     from pgcombine.queue q where q.queue = segment_tables.queue
 $$;

@@ -2,9 +2,8 @@
 -- Analyzes a segment, so that the statistics have the number of its dead rows. A crash resets the statistics, and
 -- without them autovacuum would leave the segment alone. The function does nothing if the table isn't a segment of the
 -- queue, or if the function's owner lacks the privileges of the segment's owner.
--- Runs with its owner's rights, for roles that may run passes over the queue.
--- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it; 55P03 another session has locked
--- the segment.
+-- Runs with its owner's rights, for workers.
+-- Errors: 55P03 another session has locked the segment; 42501 the caller lacks the right work.
 create or replace function pgcombine_internal.tell_autovacuum(queue text, segment regclass)
 returns void
 language plpgsql
@@ -13,7 +12,7 @@ set search_path = pg_catalog, pg_temp
 set lock_timeout = '20ms'
 as $$
 begin
-    perform pgcombine_internal.require_right(tell_autovacuum.queue, 'work', pgcombine_internal.caller());
+    perform pgcombine_internal.require_right(null, 'work', pgcombine_internal.caller());
     if exists (
         select from pgcombine.queue q
         cross join generate_series(0, q.partitions - 1) p

@@ -1,26 +1,19 @@
 -- pgcombine_internal.trim_journal([queue]) → bigint
--- Deletes journal rows of passes that ended more than an hour ago, of one queue or of all queues over which the caller
--- may run passes; returns their number. claim_bucket explains the hour. The function first sums up the passes of each
+-- Deletes journal rows of passes that ended more than an hour ago, of one queue or of all queues;
+-- returns their number. claim_bucket explains the hour. The function first sums up the passes of each
 -- minute that has ended, for the view minute_stat. It deletes these sums after a day.
 -- The function keeps a bucket's state: the row of the last pass over all keys among the passes that ended more than an
 -- hour ago, and the rows of all later passes. A call deletes at most ten thousand rows of a bucket; workers call it
 -- repeatedly.
--- Runs with its owner's rights.
 -- Tables written: pgcombine.pass, pass_minute.
--- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
 create or replace function pgcombine_internal.trim_journal(queue text default null)
 returns bigint
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _role constant name := pgcombine_internal.caller();
     _deleted bigint;
 begin
-    if trim_journal.queue is not null then
-        perform pgcombine_internal.require_right(trim_journal.queue, 'work', _role);
-    end if;
     -- Sums up only minutes that ended at least ten seconds ago. A pass writes the time of its end before it commits, so
     -- a pass that ended more recently may still be invisible, and the sum of its minute would lack it.
     insert into pgcombine.pass_minute (queue, minute, passes, updates, keys, changes, seconds)
@@ -32,8 +25,7 @@ begin
         from pgcombine.pass_minute m where m.queue = q.queue) last
     join pgcombine.pass p on p.queue = q.queue and p.updates > 0 and p.ended >= last.since
         and p.ended < date_trunc('minute', clock_timestamp() - interval '10 seconds')
-    where (trim_journal.queue is null or q.queue = trim_journal.queue)
-      and pgcombine_internal.has_right(q.queue, 'work', _role)
+    where trim_journal.queue is null or q.queue = trim_journal.queue
     group by 1, 2
     on conflict do nothing;
     delete from pgcombine.pass_minute m where m.minute < now() - interval '1 day';
@@ -53,7 +45,6 @@ begin
                       and a.range_mask is null and a.ended < clock_timestamp() - interval '1 hour')
             else oldest.pass end as pass) kept
     where (trim_journal.queue is null or q.queue = trim_journal.queue)
-      and pgcombine_internal.has_right(q.queue, 'work', _role)
       and p.queue = b.queue and p.bucket = b.bucket and p.pass < kept.pass and p.pass < oldest.first + 10000;
     get diagnostics _deleted = row_count;
     return _deleted;

@@ -1,8 +1,7 @@
 -- pgcombine_internal.sample(kind) → (queue, at, figures)
--- Returns figures of the queues on which the caller has any right: pending updates (see pending_about) or sizes (see
--- sizes).
+-- Returns figures of the queues: pending updates (see backlogs) or sizes (see sizes).
 -- The function stores figures in pgcombine.sample. It returns stored figures for a hundred times as long as it took to
--- find those of all queues: pending updates for 1 to 10 seconds, sizes for 30 to 300. Stored figures that had an update
+-- find those of all queues: pending updates for 1 to 60 seconds, sizes for 30 to 300. Stored figures that had an update
 -- pending for more than ten seconds aren't returned once a pass has ended after they were found. Stored figures with
 -- pending updates are returned for a minute if no pass has ended since ten seconds before they were found. If the
 -- setting pgcombine.fresh is on, the call finds all figures anew.
@@ -10,8 +9,9 @@
 -- tables for 0.2 s, it returns the queue's former figures, if there are any.
 --   kind  pending or sizes
 --   at    when the figures were right; null: they aren't known yet
--- Runs with its owner's rights. Every role may call it.
+-- Runs with its owner's rights, for roles that monitor or work.
 -- Tables written: pgcombine.sample; those of tick, so that later calls can date pending updates.
+-- Errors: 42501 the caller lacks the right monitor.
 create or replace function pgcombine_internal.sample(kind text, out queue text, out at timestamptz, out figures jsonb)
 returns setof record
 language plpgsql
@@ -20,25 +20,23 @@ set search_path = pg_catalog, pg_temp
 set lock_timeout = '200ms'
 as $$
 declare
-    _role constant name := pgcombine_internal.caller();
     _stores constant boolean := not current_setting('transaction_read_only')::boolean
         and current_setting('transaction_isolation') = 'read committed';
     _fresh constant boolean := coalesce(current_setting('pgcombine.fresh', true) = 'on', false);
-    _all constant boolean := pgcombine_internal.has_right('', 'monitor', _role);
     _keep interval;
     _good interval;
     _ended timestamptz; -- when the last pass ended; null: more than ten seconds before the figures were found
     _was timestamptz;
     _new boolean; -- whether the figures were found anew
 begin
-    select case sample.kind when 'pending' then least(10, greatest(1, 100 * coalesce(sum(s.seconds), 0)))
+    perform pgcombine_internal.require_right(null, 'monitor', pgcombine_internal.caller());
+    select case sample.kind when 'pending' then least(60, greatest(1, 100 * coalesce(sum(s.seconds), 0)))
                             else least(300, greatest(30, 100 * coalesce(sum(s.seconds), 0))) end * interval '1 second'
     into _keep from pgcombine.sample s where s.kind = sample.kind;
     for queue, at, figures in
         select q.queue, s.at, s.figures
         from pgcombine.queue q
         left join pgcombine.sample s on s.queue = q.queue and s.kind = sample.kind
-        where _all or pgcombine_internal.has_right(q.queue, 'use', _role)
         order by q.queue
     loop
         _good := _keep;
@@ -58,7 +56,7 @@ begin
             _new := false;
             at := case when _stores then clock_timestamp() else now() end; -- a time not later than the snapshot
             begin
-                figures := case sample.kind when 'pending' then pgcombine_internal.pending_about(sample.queue)
+                figures := case sample.kind when 'pending' then pgcombine_internal.backlogs(sample.queue)
                                             else pgcombine_internal.sizes(sample.queue) end;
                 _new := true;
                 -- another caller that stores figures of the queue locks the row until its transaction ends
@@ -71,9 +69,10 @@ begin
                         set (at, figures, seconds) = (excluded.at, excluded.figures, excluded.seconds);
                 end if;
             exception
-                when lock_not_available then at := case when _new then at else _was end;
+                -- another session keeps the tables locked, or has just exchanged them
+                when lock_not_available or undefined_table then at := case when _new then at else _was end;
                 -- the queue is being dropped
-                when undefined_table or foreign_key_violation or sqlstate 'PC001' then continue;
+                when foreign_key_violation or sqlstate 'PC001' then continue;
             end;
         end if;
         return next;

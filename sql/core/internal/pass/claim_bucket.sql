@@ -6,7 +6,7 @@
 -- may delete the first pass's row after an hour. So a transaction whose snapshot is an hour old can't claim a bucket.
 -- Errors: PC001 unknown queue; PC003 no such bucket; 40001 the snapshot is older than an hour, or than the last change
 -- of the bucket's row (see claim_buckets and rebucket); PC012 the database is a copy (see post_restore); 42501 the
--- caller lacks the right to run passes.
+-- caller lacks the right work.
 create or replace function pgcombine_internal.claim_bucket(queue text, bucket integer default null)
 returns integer
 language plpgsql

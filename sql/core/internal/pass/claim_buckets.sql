@@ -24,14 +24,6 @@ begin
         format('%s of queue "%s" needs isolation level read committed', act, claim_buckets.queue),
         'begin transaction isolation level read committed');
     perform from pgcombine.bucket b where b.queue = claim_buckets.queue and b.bucket = 0 for update;
-    if not found then
-        -- raises if the queue was dropped during the wait
-        perform pgcombine_internal.require_queue(claim_buckets.queue);
-        raise insufficient_privilege
-            using message = format('permission denied: %s can''t claim the buckets of queue "%s"', current_user,
-            claim_buckets.queue),
-            hint = format('select pgcombine.grant_right(''operate'', %L, %L)', current_user, claim_buckets.queue);
-    end if;
     perform from pgcombine.bucket b where b.queue = claim_buckets.queue order by b.bucket for update;
     if renew then
         update pgcombine.bucket b set bucket = b.bucket where b.queue = claim_buckets.queue;

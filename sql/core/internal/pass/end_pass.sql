@@ -1,7 +1,7 @@
 -- pgcombine_internal.end_pass(queue, plan, updates, keys, changes, expired) → next page
 -- Writes a pass to the journal: from now on its mark says which updates are combined. A pass over all keys gets a
--- journal row only if it took updates, or if the bucket is uncounted (see uncounted). If the keys have no stable hash
--- (see stable_hash), the function deletes the updates that the pass took.
+-- journal row only if it took updates. If the keys have no stable hash (see stable_hash), the function deletes the
+-- updates that the pass took.
 -- Returns the page where the scan for expired keys continues. Null: the scan has ended, or the pass didn't scan.
 --   queue    the queue's row
 --   expired  number of expired keys that the pass has removed. If this is 10000, the limit of a pass, the next pass
@@ -20,20 +20,11 @@ declare
     _segments text[];
     _next bigint;
 begin
-    if end_pass.updates > 0 or _plan.range_mask > 0
-       or _queue.max_backlog is not null and pgcombine_internal.uncounted(_plan.queue, _plan.bucket) then
-        insert into pgcombine.pass (queue, bucket, pass, mark, range_mask, hash_range, began, updates, keys, changes,
-            inserted)
+    if end_pass.updates > 0 or _plan.range_mask > 0 then
+        insert into pgcombine.pass (queue, bucket, pass, mark, range_mask, hash_range, began, updates, keys, changes)
         values (_plan.queue, _plan.bucket, _plan.pass, _plan.mark, nullif(_plan.range_mask, 0),
                 case when _plan.range_mask > 0 then _plan.hash_range end, _plan.began,
-                end_pass.updates, end_pass.keys, end_pass.changes,
-                case when _queue.max_backlog is null then null
-                     when _plan.range_mask > 0 then (
-                         select o.inserted from pgcombine.pass o
-                         where (o.queue, o.bucket, o.pass) = (_plan.queue, _plan.bucket, _plan.pass - 1)
-                           and o.began > pgcombine_internal.counted_since())
-                         + end_pass.updates * (_queue.buckets / _queue.partitions)
-                     else pgcombine_internal.inserted(_plan.queue, _plan.bucket) end)
+                end_pass.updates, end_pass.keys, end_pass.changes)
         on conflict on constraint pass_pkey do nothing;
         if not found then
             raise serialization_failure using hint = 'run the pass again', message = format(

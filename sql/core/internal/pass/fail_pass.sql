@@ -13,7 +13,7 @@
 --             pending updates belong to one hash range, and after several failures in a row with as few updates as
 --             possible
 -- Tables written: pgcombine.failure.
--- Errors: PC001 unknown queue; 42501 the caller lacks the right to run passes over it.
+-- Errors: PC001 unknown queue; 42501 the caller lacks the right work.
 create or replace function pgcombine_internal.fail_pass(queue text, bucket integer, sqlstate text, error text,
     out attempts integer, out bisect boolean, out smaller boolean)
 language plpgsql

@@ -16,9 +16,9 @@
 --                  or these take more than 64 megabytes, passes take hash ranges in turn. So a pass takes little more
 --                  than the limit, unless a 32nd of the backlog is more (see next_hash_range). After cancelled passes
 --                  the limit is lower (see fail_pass)
---   pending        number of updates that the pass takes; if the caller names a hash range, that of all keys. 5000
---                  stands for any number from 5000 to little more than pass_limit. If the segments are too small for
---                  more than the limit, updates aren't counted: 1000 then means many, null few
+--   pending        number of updates that the pass takes; if the caller names a hash range, that of all keys. If
+--                  the segments are too small for more than the limit, updates aren't counted: 1000 then means many,
+--                  null few
 --   more           whether updates of other keys may be pending: always true if the caller names a hash range
 --                  (range_mask above 0)
 --   has_quarantined  whether the queue has quarantined keys, whose updates go into the quarantine
@@ -41,7 +41,6 @@ declare
     _size bigint; -- bytes of the segments that may hold pending updates
     _most bigint; -- maximum number of updates that the pass takes
     _turn bigint; -- after a cancelled pass: which hash range to take (see next_hash_range)
-    _counted constant integer := 5000;
 begin
     select string_agg(quote_ident(o), ', ') into _lacking
     from jsonb_array_elements_text(_queue.pass -> 'python') o where o <> all (plan_pass.observers);
@@ -86,15 +85,11 @@ begin
            or _size / 36 >= _queue.pass_limit then -- an update takes 36 bytes at least
             _most := greatest(coalesce(_most, _queue.pass_limit), 1);
             _source := pgcombine_internal.log_sql(_queue.queue, _tables, _condition);
-            execute format('select count(*) from (select from %s limit %s) as pending', _source,
-                least(_most + 1, _counted))
+            execute format('select count(*) from (select from %s limit %s) as pending', _source, _most + 1)
             into _plan.pending;
-            -- Counting all updates takes time. So it is done only if the count above exceeds the limit, if an estimate
-            -- exceeds it by a quarter, or if the updates take more than 64 MB.
             if plan_pass.range_mask is not null then
                 null;
             elsif _plan.pending > _most
-               or _plan.pending = _counted and pgcombine_internal.updates_about(_queue.queue, _tables) > 1.25 * _most
                or _plan.pending > 1 and pgcombine_internal.takes_bytes(_queue, 67108864, _source) then
                 select s.range_mask, s.hash_range, s.updates, s.updates < s.pending
                 into _plan.range_mask, _plan.hash_range, _plan.pending, _plan.more

@@ -5,7 +5,7 @@
 -- The function claims all buckets first, so that no pass quarantines updates meanwhile.
 -- Tables written: <queue>_quarantine, <queue>_quarantine_keys, quarantined_key, <queue>_updates.
 -- Errors: PC001 unknown queue; PC004 the key isn't an object of the key columns, or its values don't fit their types;
--- PC009 the key isn't quarantined; 42501 the caller lacks the right to operate the queue; 40001 above read committed:
+-- PC009 the key isn't quarantined; 42501 the caller lacks the right work; 40001 above read committed:
 -- keys were quarantined, or buckets changed, since the snapshot. With put_back also: PC010 the queue is full; PC012 the
 -- database is a copy in which post_restore has not run yet.
 create or replace function pgcombine_internal.quarantine_release(queue text, key jsonb, put_back boolean)
@@ -21,7 +21,7 @@ declare
     _id bigint;
     _updates bigint;
 begin
-    perform pgcombine_internal.require_right(_queue.queue, 'operate');
+    perform pgcombine_internal.require_right(_queue.queue, 'work');
     perform pgcombine_internal.claim_buckets(_queue.queue);
     if key is not null then
         perform pgcombine_internal.require(
@@ -42,9 +42,7 @@ begin
     perform pgcombine_internal.require(key is null or _id is not null, 'PC009',
         format('key %s of queue "%s" isn''t quarantined', key, _queue.queue),
         'select * from pgcombine.quarantine lists the quarantined ones');
-    update pgcombine.quarantined_key k set updates = -1
-    where k.queue = _queue.queue and k.id = coalesce(_id, k.id);
-    perform pgcombine_internal.delete_flagged();
+    delete from pgcombine.quarantined_key k where k.queue = _queue.queue and k.id = coalesce(_id, k.id);
     execute format('delete from pgcombine.%I where pgcombine_key = coalesce($1, pgcombine_key)',
         _queue.queue || '_quarantine_keys')
     using _id;

@@ -16,6 +16,7 @@ declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(create_partitions.queue);
     _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
     _default constant text := current_setting('default_tablespace');
+    _table text;
 begin
     for _place in 0 .. _queue.segments - 1 loop
         execute format('create table pgcombine.%I partition of pgcombine.%I for values in (%s) partition by hash (%s)',
@@ -29,15 +30,14 @@ begin
                 _queue.tablespaces[1 + _number % cardinality(_queue.tablespaces)], true);
         end if;
         for _place in 0 .. _queue.segments - 1 loop
+            _table := pgcombine_internal.segment_table(_queue.queue, _number, _place, suffix);
             execute format(
-                'create table pgcombine.%I partition of pgcombine.%I for values with (modulus %s, remainder %s)
-                 with (%s)',
-                _queue.queue || '_updates_b' || to_char(_number, 'FM0000') || '_s' || _place || suffix,
+                'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
+                 with (%s)', _table,
                 _queue.queue || '_updates_s' || _place || suffix, create_partitions.partitions, _number,
                 -- autovacuum has little to do here, since the tables are truncated
                 'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
-            execute format('comment on table pgcombine.%I is %L',
-                _queue.queue || '_updates_b' || to_char(_number, 'FM0000') || '_s' || _place || suffix,
+            execute format('comment on table %s is %L', _table,
                 format('Segment %s of partition %s of the log of queue %s.', _place, _number, _queue.queue));
         end loop;
         execute format(

@@ -31,8 +31,8 @@ begin
 
     if _queue.max_backlog is not null then
         execute format('create or replace trigger pgcombine_limit before insert on %s
-                        for each statement execute function pgcombine_internal.refuse_backlog(%L, %L)',
-            _updates, _queue.queue, _queue.max_backlog);
+                        for each statement execute function pgcombine_internal.refuse_backlog(%L)',
+            _updates, _queue.queue);
     end if;
     execute format('create or replace trigger pgcombine_wake before insert on %s
                     for each statement execute function pgcombine_internal.wake(%s)',
@@ -46,5 +46,6 @@ begin
     for _query in select h.query from pgcombine.hook h where h.event = 'regenerate' loop
         execute _query using _queue.queue;
     end loop;
+    perform pgcombine_internal.keep_rights();
 end
 $$;

@@ -1,21 +1,30 @@
--- pgcombine_internal.require_right(subject, right [, role])
--- Raises unless a role has a right on a subject: a queue, or an object of a component (see has_right). A function that
--- runs with its owner's rights passes the role that pgcombine_internal.caller() returns.
--- Errors: PC001 unknown queue, or the component's error for an unknown object; 42501 the role doesn't have the right.
-create or replace function pgcombine_internal.require_right(subject text, "right" text, role name default current_user)
+-- pgcombine_internal.require_right(queue, right [, role])
+-- Raises unless a role has a right (see has_right). A function that runs with its owner's rights passes the role that
+-- pgcombine_internal.caller() returns.
+--   queue  null, for the rights work and monitor: no queue needs to exist
+-- Errors: PC001 unknown queue; 42501 the role doesn't have the right.
+create or replace function pgcombine_internal.require_right(queue text, "right" text, role name default current_user)
 returns void
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _right constant text := require_right."right";
+    _right constant text := case require_right."right" when 'use' then 'read' else require_right."right" end;
+    _all constant boolean := _right in ('work', 'monitor');
 begin
-    execute format('select pgcombine_internal.require_%s($1)', coalesce((
-        select k.subject from pgcombine.right_kind k
-        where k."right" = case when _right in ('initialize', 'watch', 'use') then 'read' else _right end), 'queue'))
-        using require_right.subject;
-    if not pgcombine_internal.has_right(require_right.subject, _right, require_right.role) then
-        perform pgcombine_internal.refuse_right(require_right.subject, _right, require_right.role);
+    if require_right.queue is not null or not _all then
+        perform pgcombine_internal.require_queue(require_right.queue);
     end if;
+    if pgcombine_internal.has_right(require_right.queue, require_right."right", require_right.role) then
+        return;
+    end if;
+    raise exception 'permission denied: role "%" lacks the right % on %', require_right.role, _right,
+        case when _all then 'the queues' else format('queue "%s"', require_right.queue) end
+        using errcode = '42501',
+            hint = case when _right = 'read' and pgcombine_internal.under_policies(require_right.queue, role)
+                then format('row security policies on pgcombine.%I apply to the role, so it can only select from '
+                    'that table', require_right.queue || '_values')
+                else format('select pgcombine.grant_right(%L, %L%s)', _right, require_right.role,
+                    case when not _all then ', ' || quote_literal(require_right.queue) end) end;
 end
 $$;

@@ -1,5 +1,5 @@
 -- pgcombine_internal.busy([queue]) → (queue, bucket)
--- Lists the buckets with pending updates, of queues that aren't paused and over which the caller may run passes.
+-- Lists the buckets with pending updates, of queues that aren't paused.
 -- Updates of the caller's own transaction don't count.
 -- The function checks each bucket in a subtransaction, so that it holds few locks at a time.
 create or replace function pgcombine_internal.busy(inout queue text default null, out bucket integer)
@@ -13,17 +13,9 @@ declare
     _pending boolean;
 begin
     for _one in
-        select b.queue, b.bucket
-        from pgcombine.queue q join pgcombine.bucket b using (queue)
-        where not q.paused and (busy.queue is null or q.queue = busy.queue)
-            and pgcombine_internal.has_right(q.queue, 'work')
-          -- Reading the sizes of a bucket's tables is faster than checking the bucket. If a size is null, another
-          -- session has just exchanged the table, so the bucket is checked.
-          and exists (
-              select from generate_series(0, q.segments - 1) s
-              where pg_relation_size(to_regclass(format('pgcombine.%I',
-                  q.queue || '_updates_b' || to_char(b.bucket % q.partitions, 'FM0000') || '_s' || s)))
-                    is distinct from 0)
+        select f.queue, f.bucket
+        from pgcombine_internal.filled_buckets(busy.queue) f join pgcombine.queue q using (queue)
+        where not q.paused
     loop
         begin
             select l.tables, l.condition into _log from pgcombine_internal.bucket_log(_one.queue, _one.bucket, _now) l;
@@ -36,8 +28,7 @@ begin
                     busy.bucket := _one.bucket;
                     return next;
                 end if;
-            -- since the snapshot the queue was dropped or the right revoked
-            when undefined_table or insufficient_privilege or sqlstate 'PC001' then null;
+            when undefined_table or sqlstate 'PC001' then null; -- since the snapshot the queue was dropped
         end;
     end loop;
 end

@@ -1,9 +1,9 @@
 -- pgcombine_internal.due([queue]) → (queue, bucket)
 -- Lists the buckets over which a worker should run a pass now: those of busy, those with a recorded failure (see
--- fail_pass), uncounted ones (see uncounted), and those that are due for a scan for expired keys. The function leaves
--- out paused queues, queues over which the caller may not run passes, and buckets with a failure whose retry_at is in
--- the future. A bucket with a failure may have no pending updates, for example if another pass took all of them before
--- the failure was recorded. Then a pass that takes no updates deletes the record (see end_pass).
+-- fail_pass), and those that are due for a scan for expired keys. The function leaves out paused queues, and buckets
+-- with a failure whose retry_at is in the future. A bucket with a failure may have no pending updates, for example if
+-- another pass took all of them before the failure was recorded. Then a pass that takes no updates deletes the record
+-- (see end_pass).
 create or replace function pgcombine_internal.due(inout queue text default null, out bucket integer)
 returns setof record
 language sql stable
@@ -17,7 +17,5 @@ as $$
       and (f.retry_at > clock_timestamp()) is not true
       and (f.queue is not null
            or q.expire_when is not null and (r.due <= clock_timestamp()) is not false
-           or q.max_backlog is not null and pgcombine_internal.uncounted(b.queue, b.bucket)
            or (b.queue, b.bucket) in (select w.queue, w.bucket from pgcombine_internal.busy(due.queue) w))
-      and pgcombine_internal.has_right(q.queue, 'work')
 $$;

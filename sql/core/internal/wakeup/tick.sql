@@ -3,28 +3,18 @@
 -- the recorded time no transaction with this id or a higher one had ended. The call does nothing in a read-only
 -- transaction.
 -- The function thins out older rows, so that the remaining ones date an update to about a thousandth of its age.
--- Runs with its owner's rights, for roles with any right on some queue.
 -- Tables written: pgcombine.tick.
--- Errors: 42501 the caller has no right on any queue.
 create or replace function pgcombine_internal.tick()
 returns void
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _role constant name := pgcombine_internal.caller();
     -- a time that isn't later than the snapshot of the insert below
     _at constant timestamptz := case current_setting('transaction_isolation')
         when 'read committed' then clock_timestamp() else now() end;
     _last timestamptz;
 begin
-    if not exists (select from pgcombine.queue q where pgcombine_internal.has_right(q.queue, 'use', _role)) then
-        perform pgcombine_internal.require(not exists (select from pgcombine.queue), '42501',
-            format('permission denied: %s may not use any queue', _role),
-            'the role needs insert on the updates of a queue, or select on its values');
-        return; -- without queues there is nothing to date
-    end if;
     if current_setting('transaction_read_only')::boolean then
         return;
     end if;

@@ -2,17 +2,15 @@
 -- Pauses a destination: try_destination returns null until the destination is resumed. An attempt in progress isn't
 -- stopped.
 --   reason  why it is paused; null: the former reason stays
--- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
--- Errors: 42501 the caller lacks the right to deliver to the destination; PC020 unknown destination.
+-- Errors: PC020 unknown destination.
 create or replace function pgcombine_internal.pause_destination(kind text, name text, reason text default null)
 returns void
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgcombine_internal.require_deliverer(pause_destination.kind, pause_destination.name);
+    perform pgcombine_internal.require_right(null, 'work');
     perform pgcombine_internal.require_destination(pause_destination.kind, pause_destination.name);
     update pgcombine.destination_state d
     set state = 'paused', ticket = d.ticket + 1, reason = coalesce(left(pause_destination.reason, 2000), d.reason),

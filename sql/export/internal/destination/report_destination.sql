@@ -12,21 +12,19 @@
 --            Null: the attempt succeeded
 --   wait     how long the destination asked to be left alone: it isn't tried earlier. More than an hour counts as an
 --            hour
--- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state.
--- Errors: 42501 the caller lacks the right to deliver there; PC020 unknown destination.
+-- Errors: PC020 unknown destination.
 create or replace function pgcombine_internal.report_destination(kind text, name text, ticket bigint default null,
     failure text default null, wait interval default null)
 returns text
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     _state pgcombine.destination_state;
     _after text;
 begin
-    perform pgcombine_internal.require_deliverer(report_destination.kind, report_destination.name);
+    perform pgcombine_internal.require_right(null, 'work');
     _state := pgcombine_internal.require_destination(report_destination.kind, report_destination.name);
     if failure is null and _state.state = 'up' and _state.last_success > clock_timestamp() - interval '1 minute' then
         return _state.state;

@@ -6,21 +6,19 @@
 -- Call the function in a separate transaction: other callers see the probe only after the commit, and until then they
 -- find the row locked.
 --   probe  how long other callers get null if this caller doesn't report
--- Runs with its owner's rights, for the roles that may deliver there (require_deliverer).
 -- Tables written: pgcombine.destination_state, if the destination is suspect or down and may be tried.
--- Errors: 42501 the caller lacks the right to deliver there; PC020 unknown destination; PC003 a probe that isn't
+-- Errors: PC020 unknown destination; PC003 a probe that isn't
 -- positive.
 create or replace function pgcombine_internal.try_destination(kind text, name text, probe interval default '1 min')
 returns bigint
 language plpgsql
-security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     _state pgcombine.destination_state;
     _ticket bigint;
 begin
-    perform pgcombine_internal.require_deliverer(try_destination.kind, try_destination.name);
+    perform pgcombine_internal.require_right(null, 'work');
     _state := pgcombine_internal.require_destination(try_destination.kind, try_destination.name);
     if coalesce(probe <= '0', true) then
         raise exception 'invalid time for a probe: %', coalesce(probe::text, 'null')

@@ -25,7 +25,7 @@ def wc(conn: psycopg.Connection) -> psycopg.Connection:
 
 
 def lag(conn: psycopg.Connection) -> float:
-    return status.status(conn, exact=True)[0]["lag_seconds"]
+    return status.status(conn, fresh=True)[0]["lag_seconds"]
 
 
 def test_lag_is_zero_without_pending_updates(wc: psycopg.Connection) -> None:
