@@ -38,7 +38,7 @@ ON_TOP = {"phrasecount", "bench", "cli", FACADE}
 READERS = {"schema", "database/sqlfiles"}
 # Third-party packages, each with the packages and single files of pgcombine that may import it.
 PLACES: dict[str, set[str]] = {
-    "pyspark": {"spark", "phrasecount", "bench/spark", "bench/spark_memory"},
+    "pyspark": {"spark", "phrasecount"},
     "py4j": {"spark"},
     # steps joins a caller's transaction, connect finds the driver's connection behind a caller's SQLAlchemy connection,
     # and operations serves users' migrations
@@ -55,8 +55,7 @@ PLACES: dict[str, set[str]] = {
     "jinja2": {"web"},
     "opentelemetry": {"runtime"},
 }
-# The example application phrasecount and its benchmark.
-APPLICATION = [*sources(PACKAGE / "phrasecount"), PACKAGE / "bench" / "phrasecount.py"]
+APPLICATION = [*sources(PACKAGE / "phrasecount")]  # the example application
 
 
 def text_of(path: Path) -> str:
@@ -96,7 +95,7 @@ def internals(here: str, text: str) -> Iterator[str]:
     """Yield a message for each name that a file of the example application imports, but that isn't public.
 
     The application may import its own modules, the public names of ``pgcombine`` and ``pgcombine.spark``, and the
-    exceptions. Its benchmark may also import the tools of ``pgcombine.bench``.
+    exceptions.
     """
     public = {
         "pgcombine": pgcombine.__all__,

@@ -88,8 +88,7 @@ def test_every_verb_has_json_and_a_database(server: Server) -> None:
     # web serves pages and has --log-format json; docs prints Markdown
     assert [verb for verb, there in options.items() if "--json" not in there] == ["web", "docs"]
     without = [verb for verb, there in options.items() if "--dsn" not in there]
-    # docs uses no database, and bench handoff starts its own servers
-    assert [verb for verb in without if not verb.startswith("server ")] == ["docs", "bench handoff"]
+    assert [verb for verb in without if not verb.startswith("server ")] == ["docs"]
 
 
 def test_commands_print_json_from_create_to_drop(cli: Cli, conn: psycopg.Connection) -> None:

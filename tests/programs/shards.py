@@ -25,9 +25,9 @@ from support.fronts import connected, make_front
 from support.queues import make_queue, one
 
 from pgcombine import drain, schema
-from pgcombine.bench.processor import ServerTime
 
 from .peers import server
+from .peers.processor import ServerTime
 
 INSERT = "insert into pgcombine.wc_updates (word, n) values"
 KEYS = [f"word{number}" for number in range(20_000)]

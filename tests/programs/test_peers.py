@@ -16,7 +16,6 @@ import pytest
 from support.servers import Server, embedded_only
 from support.wait import eventually
 
-from pgcombine.bench.processor import ServerTime
 from pgcombine.database.connect import connect
 
 from .peers import __main__ as program
@@ -27,6 +26,7 @@ from .peers.load import Ledger, Work, differences
 from .peers.manual import BASELINE, SequenceWindow, SortedUpsert
 from .peers.measurement import Measurement, rotated
 from .peers.measures import FIGURES, Lengths, Metric
+from .peers.processor import ServerTime
 from .peers.server import OWN, describe
 from .peers.source import OF_SOURCE, OfSource
 from .peers.turn import Base, base, database

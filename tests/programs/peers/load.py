@@ -10,12 +10,13 @@ import hashlib
 import resource
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 
-from pgcombine.bench import pgbench, scripts
+from pgcombine.bench import pgbench
+from pgcombine.bench.figures import KEYS
 from pgcombine.bench.scratch import SAMPLE
 
 STRIDE, APART = 7919, 62_501  # distances in the sample: from transaction to transaction, from client to client
@@ -47,7 +48,7 @@ class Work:
         elif self.kind == "new":
             text = _NEXT + _NEW_PLACE, write(_NEW_WORDS)
         else:
-            text = _NEXT + _PLACE, write(scripts.KEYS)
+            text = _NEXT + _PLACE, write(KEYS)
         settings, statements = text[0], text[1] + change()
         if not self.open_seconds:
             return settings + statements
@@ -96,20 +97,31 @@ def pgbench_load(load: Load, write: Callable[[str], str], one: Callable[[str], s
         process = pgbench.start(
             load.dsn,
             load.work.script(write, one, change),
-            clients=load.clients,
             # with fewer threads, a client that waits for a lock could block the client that holds the lock
-            threads=load.clients,
-            seconds=load.seconds,
-            transactions=load.transactions,
-            variables={"k": load.work.updates, "j": load.begin, "first": load.first},
-            rate=load.rate,
-            log=log,
+            *("-j", str(load.clients), "-l", "--log-prefix", str(log)),
+            *(() if load.transactions is None else ("-t", str(load.transactions))),
+            *(() if load.rate is None else ("-R", f"{load.rate:.3f}")),
+            clients=load.clients,
+            seconds=load.seconds if load.transactions is None else None,
+            k=load.work.updates,
+            j=load.begin,
+            first=load.first,
         )
         done = pgbench.finish(process, load.seconds + _TIMEOUT)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        committed = [(client + load.first, number + load.begin) for client, number in pgbench.committed(log)]
+        committed = [(client + load.first, number + load.begin) for client, number in _committed(log)]
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Done(committed, done.failed, done.seconds, used)
+
+
+def _committed(log: Path) -> Iterator[tuple[int, int]]:
+    """Yield a pair for each committed transaction: the client's number from 0, and its transaction's number from 1."""
+    for file in log.parent.glob(f"{log.name}.*"):
+        with file.open() as lines:
+            for line in lines:
+                client, number, outcome = line.split(" ", 3)[:3]
+                if outcome not in ("failed", "skipped"):
+                    yield int(client), int(number)
 
 
 def words(work: Work, sample: list[str], client: int, j: int) -> list[str]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pgcombine.bench import scripts
-from pgcombine.bench.scripts import SLOTS
+from pgcombine.bench.figures import upsert
 from pgcombine.database.connect import Connection, one
 
 from .contender import Consumer, Contender, repeated, sql_file
+
+SLOTS = 16  # rows for each key in the slotted counter
 
 
 class Total(Contender):
@@ -33,7 +34,7 @@ class SortedUpsert(Total):
     summary = "insert … on conflict do update, keys in order; the baseline"
 
     def write(self, source: str) -> str:
-        return scripts.upsert(source, "word")
+        return upsert(source, "word")
 
     def one(self, word: str) -> str:
         return (
@@ -50,7 +51,7 @@ class RandomUpsert(SortedUpsert):
     only = frozenset({"end-to-end-10", "end-to-end-100"})
 
     def write(self, source: str) -> str:
-        return scripts.upsert(source, "random()")
+        return upsert(source, "random()")
 
 
 class Slots(Contender):
@@ -63,10 +64,17 @@ class Slots(Contender):
     read_query = "select sum(n) from bench.slot where word = %s"
 
     def make(self, connection: Connection) -> None:
-        pass  # ``bench_tables`` has made the table
+        connection.execute(
+            "create table bench.slot (word text, slot integer, n bigint not null, primary key (word, slot)) "
+            "with (fillfactor = 85)"
+        )
 
     def write(self, source: str) -> str:
-        return scripts.upsert_slots(source)
+        return (
+            f"\\set s random(0, {SLOTS - 1})\n"  # the same slot for all keys of the transaction
+            f"insert into bench.slot as t (word, slot, n) select word, :s::int, count(*) {source} group by word "
+            "order by word on conflict (word, slot) do update set n = t.n + excluded.n;\n"
+        )
 
     def one(self, word: str) -> str:
         return (

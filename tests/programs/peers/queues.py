@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pgcombine.bench import scratch, scripts
-from pgcombine.bench.scratch import QUEUE
+from pgcombine.bench.figures import enqueue
+from pgcombine.bench.scratch import QUEUE, UPDATES, create_queue, worker
 from pgcombine.database.connect import Connection, one
 
 from .contender import WRITES, Consumer, Contender
@@ -15,7 +15,7 @@ from .contender import WRITES, Consumer, Contender
 class Queue(Contender):
     """pgcombine's queue with ``buckets`` buckets."""
 
-    tables: tuple[str, ...] = (f"pgcombine.{QUEUE}_updates", f"pgcombine.{QUEUE}_values", "pgcombine.pass")
+    tables: tuple[str, ...] = (UPDATES, f"pgcombine.{QUEUE}_values", "pgcombine.pass")
     totals_query = f"select word, n from pgcombine.{QUEUE}_values"  # noqa: S608
     read_query = f"select n from pgcombine.{QUEUE}_values where word = %s"  # noqa: S608
 
@@ -26,21 +26,17 @@ class Queue(Contender):
         self._buckets = buckets
 
     def make(self, connection: Connection) -> None:
-        connection.execute(
-            "select pgcombine.create_queue(%s, key => array['word text'], value => array['n bigint sum'], "
-            "delete_when => 'n = 0', buckets => %s)",
-            (QUEUE, self._buckets),
-        )
+        create_queue(connection, self._buckets)
 
     def write(self, source: str) -> str:
-        return scripts.enqueue(source)
+        return enqueue(source)
 
     def one(self, word: str) -> str:
-        return f"insert into pgcombine.{QUEUE}_updates (word, n) values ({word}, 1)"  # noqa: S608
+        return f"insert into {UPDATES} (word, n) values ({word}, 1)"  # noqa: S608
 
     @contextmanager
     def consumer(self, dsn: str) -> Iterator[Consumer]:
-        with scratch.worker(dsn) as process:
+        with worker(dsn) as process:
             yield process
 
     def settled(self, connection: Connection) -> bool:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 
-from pgcombine.bench.processor import ServerTime
 from pgcombine.database.connect import connect
 
 from .contender import Contender
@@ -19,6 +18,7 @@ from .load import Work
 from .measurement import Measurement, kept, rotated
 from .measures import CLIENTS, SNAPSHOT, Lengths
 from .probes import beside, percentiles
+from .processor import ServerTime
 from .turn import Base, Turn, database
 
 _WORK = Work(20)

@@ -15,15 +15,14 @@ import psutil
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgcombine.bench.processor import ServerTime, family_seconds
-from pgcombine.bench.scratch import SAMPLE, throwaway_database, zipf
+from pgcombine.bench.scratch import SAMPLE, fill, throwaway_database, zipf
 from pgcombine.database.connect import Connection, connect, one
-from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError
 
 from .contender import Consumer, Contender
 from .load import Done, Ledger, Load, Work
 from .measurement import Measurement
+from .processor import ServerTime, family_seconds
 
 KEYS, SKEW = 300_000, 1.2
 _FILL = Work(1000)
@@ -52,11 +51,7 @@ def base(dsn: str) -> Iterator[Base]:
 def filled(dsn: str, words: list[str], admin: str) -> Base:
     """Make the schema ``bench`` with the sample in a database that has the schema ``pgcombine``."""
     with closing(connect(dsn)) as connection:
-        connection.execute(query("bench_tables"))
-        with connection.cursor().copy("copy bench.zipf (i, word) from stdin") as copy:
-            for row in enumerate(words):
-                copy.write_row(row)
-        connection.execute("vacuum (freeze, analyze)")
+        fill(connection, words)
     return Base(dsn, words, admin)
 
 

@@ -10,13 +10,13 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from pgcombine.bench.scratch import QUEUE, SAMPLE
+from pgcombine.bench.scratch import QUEUE, SAMPLE, UPDATES
 from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import PgCombineError
 
 from ..peers.load import APART, STRIDE, Work
 from ..peers.turn import Turn
-from .version import UPDATES, log_size
+from .version import log_size
 
 SLICES = 4
 PASSES = {1: 60, 100: 30, 1_000: 10, 10_000: 5}  # updates in a pass → the number of such passes

@@ -10,7 +10,7 @@ from uuid import uuid4
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgcombine.bench.scratch import QUEUE, running
+from pgcombine.bench.scratch import QUEUE, UPDATES, running
 from pgcombine.database.connect import Connection, connect, one
 from pgcombine.errors import PgCombineError
 
@@ -19,7 +19,6 @@ from ..peers.contender import Consumer
 from ..peers.queues import Queue
 from ..peers.turn import Base, Turn, filled
 
-UPDATES = f"pgcombine.{QUEUE}_updates"
 _LEAVES = f"pg_partition_tree('{UPDATES}') t join pg_class c on c.oid = t.relid where t.isleaf"
 
 
