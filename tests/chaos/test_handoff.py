@@ -30,14 +30,13 @@ from __future__ import annotations
 import logging
 import os
 import random
-import secrets
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -46,7 +45,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from support.audit import Run, differences, seconds
-from support.clusters import Cluster, dsns, empty, hints, started, tokens
+from support.clusters import Cluster, dsns, empty, hints, started, token_of, tokens
 from support.homes import Filled
 from support.queues import combine_all, one, values
 from support.wait import eventually
@@ -532,12 +531,6 @@ class Chaos(Run):
             with cluster.connect() as conn:
                 found[name] = one(conn, KEPT)
         return found
-
-
-def token_of(offset: timedelta) -> UUID:
-    """Return a token of a clock that is wrong by ``offset``."""
-    moment = int((datetime.now(UTC) + offset).timestamp() * 1000)
-    return UUID(int=moment << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0x2 << 62 | secrets.randbits(62))
 
 
 def create(cluster: Cluster) -> None:

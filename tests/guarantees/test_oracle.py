@@ -29,9 +29,9 @@ from hypothesis.stateful import (
 from psycopg import errors
 from support.audit import Change, audit, audited, check, follow
 from support.mutants import (
-    mutate_functions,
     one_mark_for_all_slices,
     open_forgotten,
+    torn_keys,
     without_claim,
     without_mark,
 )
@@ -320,12 +320,6 @@ def test_queue_equals_a_dictionary(dsn: str) -> None:
 @pytest.mark.timeout(600)
 def test_queue_equals_a_dictionary_in_a_longer_run(dsn: str) -> None:
     run(dsn, max_examples=40)
-
-
-def torn_keys(conn: psycopg.Connection) -> None:
-    """Mutant: the updates of one key are in different hash ranges."""
-    mutate_functions(conn, "hash_record_extended(row(%s), 0)", "hash_record_extended(row(%s, n), 0)")
-    conn.execute("select pgcombine_internal.regenerate_pass(queue) from pgcombine.queue")
 
 
 MUTANTS = [without_claim, without_mark, open_forgotten, one_mark_for_all_slices, torn_keys]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
-from uuid import UUID
 
 import pytest
 from support import eventually
-from support.clusters import Clusters, agreed, figures, hints, queue_on, replay, replay_all, tokens
+from support.clusters import Clusters, agreed, figures, hints, queue_on, replay, replay_all, token_of, tokens
 from support.queues import one
 
 from pgcombine import ReplicatedQueue
@@ -18,12 +16,6 @@ from pgcombine.errors import ReplicaError, TokenExpiredError, UnavailableError
 from pgcombine.handoff import operations
 
 pytestmark = pytest.mark.slow
-
-
-def token_of(offset: timedelta) -> UUID:
-    """A token from a clock that is wrong by ``offset``."""
-    moment = int((datetime.now(UTC) + offset).timestamp() * 1000)
-    return UUID(int=moment << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0x2 << 62 | secrets.randbits(62))
 
 
 def test_standby_gets_no_hints(queue: ReplicatedQueue, clusters: Clusters, tmp_path: Path) -> None:

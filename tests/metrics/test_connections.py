@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 from support.servers import embedded_only
+from support.site import is_ended
 
 from pgcombine.metrics import server
 from pgcombine.metrics.server import ProcessMetrics
@@ -20,16 +21,6 @@ pytestmark = embedded_only
 def port(dsn: str) -> Iterator[int]:
     with ProcessMetrics("0").served(dsn, [], port=0, host="127.0.0.1") as port:
         yield port
-
-
-def is_ended(one: socket.socket) -> bool:
-    one.settimeout(60)
-    try:
-        while one.recv(65536):
-            pass
-    except ConnectionResetError:
-        pass
-    return True
 
 
 @pytest.mark.parametrize("half", [b"", b"GET /metrics HTTP/1.1\r\nHost: loc"])

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 from support import eventually
-from support.queues import combine, combine_all, make_queue, one
+from support.queues import combine, combine_all, expire, make_queue, one
 from support.roles import Roles, as_role
 from support.servers import embedded_only
 
@@ -50,17 +50,6 @@ def offset(conn: psycopg.Connection, after: Offset | None = None, most: int | No
     given = None if after is None else Jsonb(after)
     found: Offset = one(conn, "select pgcombine_internal.feed_offset('f', %s, %s)", given, most)
     return found
-
-
-def expire(conn: psycopg.Connection) -> None:
-    """Twice, make the feed's changes an hour older, and truncate those that are too old."""
-    for _ in range(2):
-        conn.execute(
-            "update pgcombine.feed set since = since - interval '1 h', "
-            "closed = array(select c - interval '1 h' from unnest(closed) with ordinality x (c, n) order by n)"
-        )
-        while one(conn, "select pgcombine_internal.feed_upkeep('f')"):
-            pass
 
 
 def test_frame_has_the_changes_between_two_offsets(spark: Any, dsn: str, conn: psycopg.Connection) -> None:

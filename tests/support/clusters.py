@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import psycopg
 from psycopg import sql
@@ -249,6 +252,12 @@ def tokens(cluster: Cluster) -> set[tuple[object, object]]:
     """The tokens of the writes on a server, each with the digest of its updates."""
     with cluster.connect() as conn:
         return set(conn.execute("select token, digest from pgcombine.handoff_token").fetchall())
+
+
+def token_of(offset: timedelta) -> UUID:
+    """A token from a clock that is wrong by ``offset``."""
+    moment = int((datetime.now(UTC) + offset).timestamp() * 1000)
+    return UUID(int=moment << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0x2 << 62 | secrets.randbits(62))
 
 
 def replay(clusters: Clusters, names: str = "") -> dict[str, int]:

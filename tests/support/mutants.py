@@ -64,6 +64,11 @@ def open_of_one_mark(conn: psycopg.Connection) -> None:
     )
 
 
+def torn_keys(conn: psycopg.Connection) -> None:
+    """The hash also covers a value column, so a key's updates may be in different hash ranges."""
+    mutate_functions(conn, "hash_record_extended(row(%s), 0)", "hash_record_extended(row(%s, n), 0)")
+
+
 def own_is_seen(conn: psycopg.Connection) -> None:
     """The mark counts the pass's own transaction as ended."""
     mutate_functions(conn, "then\n               format('%s:%s:%s'", "and false then\n               format('%s:%s:%s'")

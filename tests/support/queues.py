@@ -139,6 +139,17 @@ def pass_time(conn: psycopg.Connection, seconds: float) -> None:
     conn.execute("select pgcombine_internal.tick()")
 
 
+def expire(conn: psycopg.Connection) -> None:
+    """Make all present changes of the feed ``f`` too old, and truncate them."""
+    for _ in range(2):
+        conn.execute(
+            "update pgcombine.feed set since = since - interval '1 h', "
+            "closed = array(select c - interval '1 h' from unnest(closed) with ordinality x (c, n) order by n)"
+        )
+        while one(conn, "select pgcombine_internal.feed_upkeep('f')"):
+            pass
+
+
 def hold(conn: psycopg.Connection, queue: str = "wc", attempts: int = 1, error: str = "by hand", **key: object) -> None:
     """Quarantine a key, given by its columns, and combine all pending updates of other keys."""
     insert = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,3 +97,14 @@ def read(answer: httpx2.Response) -> Reader:
     reader.feed(answer.text)
     reader.close()
     return reader
+
+
+def is_ended(one: socket.socket) -> bool:
+    """Whether the server ends the connection within a minute."""
+    one.settimeout(60)
+    try:
+        while one.recv(65536):
+            pass
+    except ConnectionResetError:
+        pass
+    return True

@@ -11,7 +11,7 @@ import pytest
 from support import eventually
 from support.servers import embedded_only
 from support.sessions import in_background
-from support.site import address, served
+from support.site import address, is_ended, served
 
 from pgcombine.web import connections, guard
 from pgcombine.web.serve import listening, serve
@@ -35,16 +35,6 @@ def half_open(url: str, half: bytes, count: int) -> Iterator[list[socket.socket]
         for one in found:
             one.sendall(half)
         yield found
-
-
-def is_ended(one: socket.socket) -> bool:
-    one.settimeout(60)
-    try:
-        while one.recv(65536):
-            pass
-    except ConnectionResetError:
-        pass
-    return True
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)

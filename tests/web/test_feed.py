@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from support import eventually
 from support.needs import require
-from support.queues import add, combine_all, make_queue, one
+from support.queues import combine, expire, make_queue, one
 from support.roles import Roles, as_role
 from support.servers import embedded_only
 from support.site import address, read, served
@@ -40,12 +40,6 @@ def feed(conn: psycopg.Connection) -> psycopg.Connection:
     make_queue(conn)
     conn.execute("select pgcombine.create_feed('f', 'wc', retention => '1 min')")
     return conn
-
-
-def combine(conn: psycopg.Connection, *updates: dict[str, int]) -> None:
-    for one_pass in updates:
-        add(conn, one_pass)
-        combine_all(conn)
 
 
 @contextmanager
@@ -73,17 +67,6 @@ def parsed(lines: Iterator[str]) -> Iterator[Event]:
 def shown(event: Event) -> list[Any]:
     change = json.loads(event["data"])
     return [event["event"], change["_change_type"], change["word"], change["old_n"], change["new_n"]]
-
-
-def expire(conn: psycopg.Connection) -> None:
-    """Make all present changes too old, and truncate them."""
-    for _ in range(2):
-        conn.execute(
-            "update pgcombine.feed set since = since - interval '1 h', "
-            "closed = array(select c - interval '1 h' from unnest(closed) with ordinality x (c, n) order by n)"
-        )
-        while one(conn, "select pgcombine_internal.feed_upkeep('f')"):
-            pass
 
 
 def test_client_gets_the_changes_from_now_on(feed: psycopg.Connection, dsn: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 from support.mutants import mutate_functions
-from support.queues import add, combine_all, make_queue, one
+from support.queues import add, combine, combine_all, make_queue, one
 from support.states import raises_state
 
 Vector = dict[str, int]
@@ -42,13 +42,6 @@ def changes(conn: psycopg.Connection, after: Vector | None, **options: Any) -> l
 
 def found(conn: psycopg.Connection, query: str) -> list[tuple[Any, ...]]:
     return conn.execute(query.encode()).fetchall()
-
-
-def combine(conn: psycopg.Connection, *updates: dict[str, int]) -> None:
-    """Enqueue the updates of each dictionary, and combine them before the next dictionary."""
-    for one_pass in updates:
-        add(conn, one_pass)
-        combine_all(conn)
 
 
 def age(conn: psycopg.Connection, seconds: int = 100) -> None:
