@@ -70,6 +70,7 @@ class _Handler(WSGIRequestHandler):
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+    request_queue_size = 2 * MOST_AT_ONCE  # a client that finds the queue full tries again only after a second or more
 
     def __init__(self, *given: Any) -> None:
         self._open: dict[socket.socket, None] = {}
