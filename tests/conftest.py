@@ -1,8 +1,8 @@
 """Fixtures: PostgreSQL servers, a fresh database for each test, and an environment without the user's settings.
 
 Tests that use ``dsn``, ``conn``, ``empty_dsn`` or ``server`` run on the embedded PostgreSQL 18. In the slow tier one
-case of each test also runs on PostgreSQL 15 in a container, but of each file in ``ONE_SERVER`` only one case of one
-test. The marks ``embedded_only`` and ``with_contrib`` of ``support.servers`` leave a test only one of the two servers.
+case of each fast test also runs on PostgreSQL 15 in a container, but of each file in ``ONE_SERVER`` only one case of
+one test. The marks ``embedded_only`` and ``with_contrib`` of ``support.servers`` leave a test one of the two servers.
 ``PGCOMBINE_TEST_DSN``, the URI of a superuser, replaces both servers. ``support/test_servers.py`` checks the settings
 that the given server needs.
 
@@ -38,15 +38,20 @@ NEEDS = {
     "root": require_root,
 }
 
-# These folders and files test mostly Python, whose behaviour doesn't depend on the server's version.
+# These folders and files test Python, or sessions that run the statements of other tests at the same time. Neither
+# depends on the server's version.
 ONE_SERVER = {
-    *("bench", "chaos", "cli", "deploy", "doctor", "examples", "export", "feed", "metrics", "programs", "queue"),
+    *("bench", "chaos", "cli", "concurrency", "deploy", "doctor", "examples", "export", "feed", "metrics", "programs"),
+    "queue",
     *("rollup", "runtime", "spark", "support", "web", "worker"),
     *("test_advisory_locks", "test_move_shard", "test_monitoring", "test_upgrade_waits"),
     *("test_callers", "test_daemon", "test_fairness", "test_initialize_callers", "test_pgbouncer"),
     *("test_python_observers", "test_reference_big_update", "test_reference_get", "test_reference_tree"),
     *("test_upgrade_meets_daemons", "test_worker", "test_workers_seen"),
 }
+
+# Only the slow tests in these folders run on PostgreSQL 15: its privileges and the files of a dump differ.
+SLOW_THERE = {"migration", "rights"}
 
 SPARK = "tests/spark/"
 # Folders with the longest tests run first, so that no process begins a long test at the end.
@@ -144,18 +149,20 @@ def on_second_server(item: pytest.Item) -> bool:
 def repeated(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield the cases to leave out on PostgreSQL 15, since another case of the same function runs there.
 
-    In a file of ``ONE_SERVER``, a case of any function suffices. Cases that aren't marked slow are preferred. A
+    In a file of ``ONE_SERVER``, a case of any function suffices. Only in ``SLOW_THERE`` may it be marked slow. A
     function that runs only there keeps all its cases.
     """
     found = set()
     on_first = {item.nodeid.partition("[")[0] for item in items if not on_second_server(item)}
-    for item in sorted(items, key=lambda item: item.get_closest_marker("slow") is not None):
+    for item in items:
         if on_second_server(item) and item.nodeid.partition("[")[0] in on_first:
             one_server = ONE_SERVER & {item.path.stem, folder_of(item)}
             stands_for = item.path if one_server else item.nodeid.partition("[")[0]
-            if stands_for in found:
+            slow = item.get_closest_marker("slow") and folder_of(item) not in SLOW_THERE
+            if slow or stands_for in found:
                 yield item
-            found.add(stands_for)
+            else:
+                found.add(stands_for)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -257,9 +264,10 @@ def server(request: pytest.FixtureRequest, servers: Servers) -> Server:
 
 
 @pytest.fixture
-def dsn(server: Server) -> Iterator[str]:
-    """The URI of a fresh database with pgcombine's schema."""
-    with server.migrated() as dsn:
+def dsn(request: pytest.FixtureRequest, server: Server) -> Iterator[str]:
+    """The URI of a fresh database with pgcombine's schema, and the queue ``wc`` if the test has the mark ``wc``."""
+    mark = request.node.get_closest_marker("wc")
+    with server.migrated(mark and mark.kwargs) as dsn:
         yield dsn
 
 

@@ -127,8 +127,8 @@ def test_commands_print_json_from_create_to_drop(cli: Cli, conn: psycopg.Connect
     assert cli.json("queue", "ls") == []
 
 
+@pytest.mark.wc
 def test_failures_are_one_line(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     (tmp_path / "one.jsonl").write_text('{"word": "a"}\n')
     create = ("queue", "create")
@@ -305,18 +305,18 @@ BAD = {
 }
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("name", each_nth(3, BAD))
 def test_a_bad_line_enqueues_nothing(cli: Cli, conn: psycopg.Connection, tmp_path: Path, name: str) -> None:
-    make_queue(conn)
     content, message = BAD[name]
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     assert message in cli.fails("enqueue", "wc", tmp_path / name)
     assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
+@pytest.mark.wc
 def test_console_script_reads_stdin(conn: psycopg.Connection, dsn: str) -> None:
     """The command, in a process of its own, reads updates from standard input."""
-    make_queue(conn)
     env = {"PGCOMBINE_DSN": dsn}
     done = run_cli("enqueue", "wc", "-", "--json", env=env, input='{"word": "a", "n": 1}\n{"word": "b", "n": 2}\n')
     assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, {"queue": "wc", "updates": 2}, "")
@@ -326,6 +326,7 @@ def test_console_script_reads_stdin(conn: psycopg.Connection, dsn: str) -> None:
     assert current(conn) == {"a": 1, "b": 2}
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     ("number", "status"),
     [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, -15, marks=pytest.mark.slow), (signal.SIGKILL, -9)],
@@ -333,7 +334,6 @@ def test_console_script_reads_stdin(conn: psycopg.Connection, dsn: str) -> None:
 def test_ended_command_leaves_nothing_running_on_the_server(
     conn: psycopg.Connection, dsn: str, number: signal.Signals, status: int
 ) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     conn.execute("select pgcombine.pause('wc')")
     waiting = "select count(*) from pg_stat_activity where query like 'call pgcombine.wait%%' and datname = %s"
@@ -344,6 +344,7 @@ def test_ended_command_leaves_nothing_running_on_the_server(
         eventually(lambda: one(conn, waiting, conn.info.dbname) == 0, what="the server waits no longer")
 
 
+@pytest.mark.wc
 def test_commands_use_the_database_of_the_environment(
     conn: psycopg.Connection,
     dsn: str,
@@ -351,7 +352,6 @@ def test_commands_use_the_database_of_the_environment(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    make_queue(conn)
     monkeypatch.setenv("PGDATABASE", "nonsense")
     monkeypatch.setenv("PGCOMBINE_DSN", dsn)
     with pytest.raises(SystemExit) as ended:
@@ -365,8 +365,8 @@ def test_commands_use_the_database_of_the_environment(
     assert ended.value.code == 1
 
 
+@pytest.mark.wc
 def test_server_error_keeps_its_hint(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
     conn.execute(
         "create function refuse() returns trigger language plpgsql as"
         " $$begin raise exception 'not today' using hint = 'come back tomorrow'; end$$;"
@@ -376,8 +376,8 @@ def test_server_error_keeps_its_hint(cli: Cli, conn: psycopg.Connection, tmp_pat
     assert cli.fails("enqueue", "wc", tmp_path / "one.jsonl") == "pgcombine: not today (come back tomorrow)\n"
 
 
+@pytest.mark.wc
 def test_initialize_names_the_line_of_a_bad_value(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
     for content, message in {
         'word,n\n\n"a\nb",1\nc,x\n': 'line 5: queue "wc" can\'t be initialized: row 2: invalid input syntax',
         "word,n\na,1\nb,1\n\na,2\n": 'line 5: queue "wc" can\'t be initialized: row 3: a key is given twice',
@@ -386,8 +386,8 @@ def test_initialize_names_the_line_of_a_bad_value(cli: Cli, conn: psycopg.Connec
         assert message in cli.fails("initialize", "wc", tmp_path / "values.csv")
 
 
+@pytest.mark.wc
 def test_empty_file_is_reported(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
     for name, content in {"empty.csv": "", "header.csv": "word,n\n", "empty.jsonl": "", "blank.jsonl": "\n\n"}.items():
         (tmp_path / name).write_text(content)
         assert cli("enqueue", "wc", tmp_path / name) == (0, f"no updates in {tmp_path / name}\n", "")
@@ -395,9 +395,9 @@ def test_empty_file_is_reported(cli: Cli, conn: psycopg.Connection, tmp_path: Pa
         assert cli("initialize", "wc", tmp_path / name) == (0, f"no values in {tmp_path / name}\n", "")
 
 
+@pytest.mark.wc
 def test_ctrl_c_cancels_the_commit(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     """A deferred trigger waits for a lock during the commit. Ctrl-C cancels the commit, and nothing is enqueued."""
-    make_queue(conn)
     conn.execute(
         "create table gate (); create function wait_at_gate() returns trigger language plpgsql as"
         " $$begin lock table gate; return null; end$$;"
@@ -418,8 +418,8 @@ def test_ctrl_c_cancels_the_commit(conn: psycopg.Connection, dsn: str, tmp_path:
     assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
+@pytest.mark.wc
 def test_top_notes_pending_updates(cli: Cli, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     assert cli("top", "wc").err == ""
@@ -429,9 +429,9 @@ def test_top_notes_pending_updates(cli: Cli, conn: psycopg.Connection) -> None:
         assert shown.err.startswith("pgcombine: note: 2 updates of wc are pending and not in these values")
 
 
+@pytest.mark.wc
 def test_reader_without_other_rights_gets_values(cli: Cli, conn: psycopg.Connection, dsn: str) -> None:
     """A role that may only read ``wc_values`` and ``wc_current`` gets the values, without an error."""
-    make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     with as_role(conn, "pgcombine_reader"):
@@ -463,9 +463,9 @@ def test_saved_values_can_be_loaded(cli: Cli, conn: psycopg.Connection, tmp_path
     assert one(conn, same) == 3
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 def test_values_prints_more_than_a_portion(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
     CombineQueue("wc").initialize(conn, [(f"w{i}", i + 1) for i in range(2500)])
     assert len(cli.json("values", "wc")) == 2500
     table = cli("values", "wc").out.splitlines()
@@ -478,8 +478,8 @@ def test_values_prints_more_than_a_portion(cli: Cli, conn: psycopg.Connection, t
     assert cli("values", "empty", "--format", "csv").out == "word,n\n"
 
 
+@pytest.mark.wc
 def test_failed_save_leaves_the_file_unchanged(cli: Cli, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
     (tmp_path / "values.csv").write_text("mine")
     conn.execute("alter table pgcombine.wc_values rename to wc_other")
     cli.fails("values", "wc", "--output", tmp_path / "values.csv")
@@ -487,8 +487,8 @@ def test_failed_save_leaves_the_file_unchanged(cli: Cli, conn: psycopg.Connectio
     assert "No such file" in cli.fails("values", "wc", "--output", tmp_path / "none" / "values.csv")
 
 
+@pytest.mark.wc
 def test_drop_asks_for_confirmation(cli: Cli, conn: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_queue(conn)
     add(conn, {"a": 1, "b": 1})
     combine_all(conn)
     add(conn, {"a": 1})
@@ -512,8 +512,8 @@ def test_drop_asks_for_confirmation(cli: Cli, conn: psycopg.Connection, monkeypa
     assert one(conn, "select count(*) from pgcombine.queue") == 0
 
 
+@pytest.mark.wc
 def test_drop_names_everything_that_is_lost(cli: Cli, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     conn.execute("select pgcombine.create_export('out', 'wc', exporter => 'python')")
     add(conn, {"a": 1})
     combine_all(conn)
@@ -524,8 +524,8 @@ def test_drop_names_everything_that_is_lost(cli: Cli, conn: psycopg.Connection) 
     )
 
 
+@pytest.mark.wc
 def test_verbs_that_delete_refuse_without_a_terminal(cli: Cli, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     conn.execute("select pgcombine.create_export('out', 'wc', exporter => 'python')")
     conn.execute("select pgcombine_internal.handoff_register('b', 'host=127.0.0.1 port=1')")
     add(conn, {"a": 1})
@@ -567,8 +567,8 @@ def quarantined(conn: psycopg.Connection, updates: dict[str, int]) -> None:
         hold(conn, word=word)
 
 
+@pytest.mark.wc
 def test_commands_note_quarantined_updates(cli: Cli, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     assert cli.json("verify", "wc") == {"queue": "wc", "problems": []}
@@ -593,8 +593,8 @@ def test_commands_take_quarantined_keys_of_several_columns(cli: Cli, conn: psyco
     assert cli.json("get", "wc", r'["2024-02-28", "\\x00"]') == []
 
 
+@pytest.mark.wc
 def test_status_shows_what_fails(cli: Cli, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     make_queue(conn, "well")
     quarantined(conn, {"bad": 1})
     conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
+import pytest
 from support import eventually, start_cli
-from support.queues import make_queue
 from support.servers import embedded_only
 
 import pgcombine
@@ -36,9 +36,9 @@ def handles(process: subprocess.Popen[str], number: int) -> bool:
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
+@pytest.mark.wc
 @embedded_only
 def test_a_storm_of_signals_ends_each_command(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    make_queue(conn)
     conn.execute("select pgcombine.create_export('words', 'wc', 'files', %s)", (str(tmp_path / "words"),))
     conn.execute("select pgcombine_internal.handoff_identify('a')")
     Feed("wc_feed", queue="wc").create(conn)
@@ -68,8 +68,8 @@ def test_a_storm_of_signals_ends_each_command(conn: psycopg.Connection, dsn: str
         assert ends == dict.fromkeys(COMMANDS, 0), {n: Path(f.name).read_text() for n, f in logs.items() if ends[n]}
 
 
+@pytest.mark.wc
 def test_a_hangup_ends_a_worker_among_other_signals(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with start_cli("worker", "--dsn", dsn) as process:
         eventually(lambda: handles(process, signal.SIGTERM), what="the worker handles signals")
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT) * 3:

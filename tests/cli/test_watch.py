@@ -43,8 +43,8 @@ def lines(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").splitlines()
 
 
+@pytest.mark.wc
 def test_status_prints_lines_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    make_queue(conn)
     add(conn, {"a": 1, "b": 2})
     with watching(tmp_path, "status", "--watch", 0.1, "--dsn", dsn) as (_, out, err):
         eventually(lambda: len(lines(out)) > 2, what="several polls")
@@ -55,9 +55,9 @@ def test_status_prints_lines_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_p
     assert err.read_text() == ""
 
 
+@pytest.mark.wc
 @embedded_only
 def test_status_prints_lines_of_json(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    make_queue(conn)
     with watching(tmp_path, "status", "--watch=0.1", "--json", "--dsn", dsn) as (_, out, _):
         eventually(lambda: len(lines(out)) > 1, what="several polls")
         for line in lines(out)[:2]:
@@ -67,9 +67,9 @@ def test_status_prints_lines_of_json(conn: psycopg.Connection, dsn: str, tmp_pat
             assert found["queues"][0]["backlog"] == 0
 
 
+@pytest.mark.wc
 @embedded_only
 def test_top_prints_lines_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    make_queue(conn)
     add(conn, {"a": 1, "b": 5})
     combine_all(conn)
     with watching(tmp_path, "top", "wc", "-n", 1, "--watch", 0.1, "--dsn", dsn) as (_, out, _):
@@ -80,8 +80,8 @@ def test_top_prints_lines_in_a_pipe(conn: psycopg.Connection, dsn: str, tmp_path
         eventually(lambda: re.search(r"n=15 per_second=[1-9]", out.read_text()), what="the rate")
 
 
+@pytest.mark.wc
 def test_lost_connection_is_opened_again(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    make_queue(conn)
     with watching(tmp_path, "status", "--watch", 0.1, "--dsn", dsn) as (_, out, err):
         eventually(lambda: lines(out), what="a first poll")
         ended = "select count(pg_terminate_backend(pid)) from pg_stat_activity"
@@ -98,9 +98,9 @@ def test_watch_fails_without_a_server() -> None:
     assert (failed.returncode, failed.stdout, len(failed.stderr.splitlines())) == (1, "", 1)
 
 
+@pytest.mark.wc
 @embedded_only
 def test_watch_ends_with_the_reader_of_its_pipe(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with start_cli("status", "--watch", 0.1, "--dsn", dsn, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -152,9 +152,9 @@ def on_terminal(
         os.close(controller)
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(("stop", "ignored"), [(signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)])
 def test_status_restores_the_terminal(conn: psycopg.Connection, dsn: str, stop: signal.Signals, ignored: bool) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     seen, code = on_terminal(
         "status", "--watch", 0.1, "--dsn", dsn, until="backlog[^█]*█{3}", stop=stop, ignored=ignored
@@ -180,8 +180,8 @@ def test_status_on_a_narrow_terminal_cuts_nothing(conn: psycopg.Connection, dsn:
         assert text in shown, text
 
 
+@pytest.mark.wc
 def test_top_shows_rates_on_a_terminal(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     add(conn, {"a\x1b[31m": 1})
     combine_all(conn)
     seen, code = on_terminal("top", "wc", "--watch", 0.1, "--dsn", dsn, until=r"change(?s:.*)\+0\.0/s(?s:.*)combined")
@@ -190,10 +190,10 @@ def test_top_shows_rates_on_a_terminal(conn: psycopg.Connection, dsn: str) -> No
     assert "0 pending" in seen
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 @embedded_only
 def test_terminal_shows_old_figures_without_the_server(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     parts = urlsplit(dsn)
     proxy = Proxy(parts.port or 5432)
     there = parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{proxy.port}").geturl()

@@ -129,8 +129,8 @@ def outcome(conn: psycopg.Connection, first: psycopg.Connection, second: psycopg
     return called.result()
 
 
+@pytest.mark.wc
 def test_concurrent_owners_of_an_export_have_two_epochs(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     make_export(conn)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
         epoch = one(first, "select pgcombine_internal.own_export('search', 'first')")
@@ -138,8 +138,8 @@ def test_concurrent_owners_of_an_export_have_two_epochs(conn: psycopg.Connection
     assert later == epoch + 1
 
 
+@pytest.mark.wc
 def test_second_drop_of_an_export_finds_none(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     make_export(conn)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
         first.execute("select pgcombine.drop_export('search')")
@@ -147,9 +147,9 @@ def test_second_drop_of_an_export_finds_none(conn: psycopg.Connection, dsn: str)
     assert 'no export "search"' in str(later)
 
 
+@pytest.mark.wc
 def test_create_export_finds_no_dropped_queue(conn: psycopg.Connection, dsn: str) -> None:
     """create_export waits while drop_queue waits for a pass. After the drop, create_export finds no queue."""
-    make_queue(conn)
     with (
         psycopg.connect(dsn) as passing,
         psycopg.connect(dsn, autocommit=True) as first,
@@ -166,6 +166,7 @@ def test_create_export_finds_no_dropped_queue(conn: psycopg.Connection, dsn: str
     assert 'no queue "wc"' in str(later)
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 @pytest.mark.parametrize(
     "call",
@@ -182,13 +183,13 @@ def test_create_export_finds_no_dropped_queue(conn: psycopg.Connection, dsn: str
 )
 def test_an_older_snapshot_is_refused(conn: psycopg.Connection, call: str, level: str) -> None:
     """With an older snapshot, the call would miss what passes commit while it waits for the buckets' locks."""
-    make_queue(conn)
     make_export(conn)
     conn.execute(f"set default_transaction_isolation = '{level}'")
     with raises_state("PC003"):
         conn.execute(call.encode())
 
 
+@pytest.mark.wc(buckets=1)
 @pytest.mark.parametrize(
     "call",
     [
@@ -200,7 +201,6 @@ def test_an_older_snapshot_is_refused(conn: psycopg.Connection, call: str, level
     ],
 )
 def test_snapshot_before_a_rebucket_fails_to_serialize(conn: psycopg.Connection, dsn: str, call: str) -> None:
-    make_queue(conn, buckets=1)
     make_export(conn)
     with psycopg.connect(dsn) as old:
         old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

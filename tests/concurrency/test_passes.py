@@ -28,6 +28,7 @@ def by_a_pass(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine.combine('wc', 0)")
 
 
+@pytest.mark.wc(buckets=1)
 @pytest.mark.parametrize(
     ("old", "pending", "rival", "left"),
     [
@@ -60,7 +61,6 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
     left: dict[str, int],
 ) -> None:
     """A pass whose snapshot is older than a rival's commit fails, though the bucket is free. The next pass succeeds."""
-    make_queue(conn, buckets=1)
     add(conn, old)
     combine_all(conn)
     add(conn, pending)
@@ -77,8 +77,8 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
     assert rows(conn, "wc_pending") == []
 
 
+@pytest.mark.wc(buckets=1)
 def test_pass_under_read_committed_sees_earlier_commits(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     with psycopg.connect(dsn) as psql:
         psql.execute("select 1")
         add(conn, {"a": 1})
@@ -89,9 +89,9 @@ def test_pass_under_read_committed_sees_earlier_commits(conn: psycopg.Connection
     assert values(conn) == {"a": 2}
 
 
+@pytest.mark.wc(buckets=2)
 def test_a_reader_of_current_sees_each_update_once(conn: psycopg.Connection, dsn: str) -> None:
     """The total of wc_current is right for new snapshots and for an old one."""
-    make_queue(conn, buckets=2)
     total = "select coalesce(sum(n), 0)::int from pgcombine.wc_current"
     seen = 0
     with workers(dsn, "wc", count=2), psycopg.connect(dsn) as reader:
@@ -110,8 +110,8 @@ def test_a_reader_of_current_sees_each_update_once(conn: psycopg.Connection, dsn
     assert sum(values(conn).values()) == seen == one(conn, total)
 
 
+@pytest.mark.wc(buckets=1)
 def test_current_is_exact_while_a_pass_is_open(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"a": 2, "b": 1})
     combine_all(conn)
     add(conn, {"a": 1, "b": -1})
@@ -123,8 +123,8 @@ def test_current_is_exact_while_a_pass_is_open(conn: psycopg.Connection, dsn: st
     assert current(conn) == values(conn) == {"a": 3}
 
 
+@pytest.mark.wc(buckets=2)
 def test_drop_waits_for_passes_without_a_deadlock(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     word = word_in(conn, 1)
     add(conn, {word: 1})
     with psycopg.connect(dsn) as worker, psycopg.connect(dsn) as dropper:
@@ -138,8 +138,8 @@ def test_drop_waits_for_passes_without_a_deadlock(conn: psycopg.Connection, dsn:
     assert rows(conn, "queue") == []
 
 
+@pytest.mark.wc
 def test_a_worker_outlives_a_queue_that_is_dropped(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     make_queue(conn, "kept")
     with workers(dsn, poll=0.1) as worker:
         for i in range(5):
@@ -151,10 +151,10 @@ def test_a_worker_outlives_a_queue_that_is_dropped(conn: psycopg.Connection, dsn
     assert worker.totals.updates >= 5
 
 
+@pytest.mark.wc(buckets=2)
 @pytest.mark.parametrize("isolation", ["read committed", "read uncommitted"])
 def test_pass_that_waits_fails_if_the_condition_changes(conn: psycopg.Connection, dsn: str, isolation: str) -> None:
     """A waiting pass would see updates from after the change, but apply the former condition. So the pass must fail."""
-    make_queue(conn, buckets=2)
     word = word_in(conn, 1)
     add(conn, {word: 1})
     with psycopg.connect(dsn) as rival, psycopg.connect(dsn, autocommit=True) as passing:

@@ -49,8 +49,8 @@ def test_an_upgrade_waits_for_a_removal(dsn: str, conn: psycopg.Connection) -> N
     assert schema.check(dsn) == schema.head()
 
 
+@pytest.mark.wc
 def test_an_upgrade_beside_open_enqueues_loses_nothing(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with psycopg.connect(dsn) as mine:
         add(mine, {"a": 1})
         with in_background(lambda: schema.upgrade(dsn)) as (upgraded,):
@@ -66,12 +66,12 @@ def test_an_upgrade_beside_open_enqueues_loses_nothing(conn: psycopg.Connection,
     assert sum(values(conn).values()) == total > 0
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("version", [nullcontext, next_version])
 def test_upgrade_and_writer_do_not_deadlock(
     conn: psycopg.Connection, dsn: str, version: Callable[[], AbstractContextManager[None]]
 ) -> None:
     """A transaction that has written to a queue can enqueue again while the upgrade waits for it."""
-    make_queue(conn)
     with psycopg.connect(dsn) as mine, version():
         add(mine, {"a": 1})
         with in_background(lambda: schema.upgrade(dsn)):
@@ -108,9 +108,9 @@ def test_an_upgrade_waits_for_passes(conn: psycopg.Connection, dsn: str) -> None
         schema.check(dsn)
 
 
+@pytest.mark.wc
 def test_upgrade_is_retried_after_a_deadlock(conn: psycopg.Connection, dsn: str) -> None:
     """A session that has read a table writes to a queue while the migration waits for this table: a deadlock."""
-    make_queue(conn)
     waiting = "select pid from pg_locks where relation = 'pgcombine.tick'::regclass and not granted"
     # only the upgrade looks for deadlocks, so the upgrade is the session that fails
     patient = psycopg.conninfo.make_conninfo(dsn, options="-c deadlock_timeout=1h")

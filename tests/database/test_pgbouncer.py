@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 from support import run_cli
 from support.pgbouncer import left_behind, pgbouncer
-from support.queues import current, make_queue, one, values
+from support.queues import current, one, values
 from support.sessions import in_background, worker_listens, workers
 from support.wait import eventually
 
@@ -54,8 +54,8 @@ def test_pooler_is_detected(dsn: str, pooled: str) -> None:
         assert QueueListener(connection, None, poll=1).listens
 
 
+@pytest.mark.wc
 def test_totals_are_exact_and_no_session_state_is_left(conn: psycopg.Connection, pooled: str) -> None:
-    make_queue(conn)
     committed: Counter[str] = Counter()
 
     def produce(seed: int) -> Counter[str]:
@@ -84,8 +84,8 @@ def test_totals_are_exact_and_no_session_state_is_left(conn: psycopg.Connection,
     assert left_behind(pooled, SERVERS) == []
 
 
+@pytest.mark.wc
 def test_json_and_sqlalchemy_work_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
-    make_queue(conn)
     engine = sa.create_engine(
         pooled.replace("postgresql://", "postgresql+psycopg://", 1), connect_args={"prepare_threshold": None}
     )
@@ -100,10 +100,10 @@ def test_json_and_sqlalchemy_work_through_the_pooler(conn: psycopg.Connection, p
     assert left_behind(pooled, SERVERS) == []
 
 
+@pytest.mark.wc
 def test_producers_through_the_pooler_wake_a_worker_that_is_not(
     dsn: str, conn: psycopg.Connection, pooled: str
 ) -> None:
-    make_queue(conn)
     with workers(dsn, "wc", poll=600):
         eventually(lambda: worker_listens(conn), what="the worker listens")
         with psycopg.connect(pooled) as connection:
@@ -112,10 +112,10 @@ def test_producers_through_the_pooler_wake_a_worker_that_is_not(
     assert left_behind(pooled, SERVERS) == []
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 def test_wait_works_through_the_pooler(conn: psycopg.Connection, pooled: str) -> None:
     """Each kind of wait through PgBouncer returns after the caller's updates are combined, and frees its connection."""
-    make_queue(conn)
 
     def by_python() -> None:
         with psycopg.connect(pooled) as connection:

@@ -19,7 +19,6 @@ import pytest
 from support.cli import SCRIPT, start_cli
 from support.exports import make_export
 from support.needs import require_program
-from support.queues import make_queue
 from support.readme import ROOT
 from support.servers import embedded_only
 from support.tiers import each_nth
@@ -55,6 +54,7 @@ def heard(receiver: socket.socket) -> str:
     return receiver.recv(4096).decode()
 
 
+@pytest.mark.wc
 @embedded_only
 @pytest.mark.parametrize(
     "command",
@@ -64,7 +64,6 @@ def heard(receiver: socket.socket) -> str:
 def test_daemon_notifies_systemd(
     conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    make_queue(conn)
     make_export(conn, export="out", exporter="files", target=str(tmp_path))
     with systemd(monkeypatch) as receiver, start_cli(*command, "--dsn", dsn) as daemon:
         assert heard(receiver) == "READY=1"

@@ -191,9 +191,9 @@ def test_alarm_comes_for_an_update_after_the_last_poll(conn: psycopg.Connection,
     assert int(lag) >= 42 - TO_A_SECOND
 
 
+@pytest.mark.wc
 def test_last_pass_ends_the_alarm(conn: psycopg.Connection, dsn: str) -> None:
     """The last poll found pending updates, before the last pass combined them."""
-    make_queue(conn)
     add(conn, [(f"w{i}", 1) for i in range(314)])
     pass_time(conn, 100)
     with conn.cursor(row_factory=dict_row) as cursor:

@@ -65,8 +65,8 @@ def worth(check: Check) -> set[str]:
     return {call.func.id for call in calls if isinstance(call.func, ast.Name) and call.func.id in set(Level)}
 
 
+@pytest.mark.wc
 def test_sound_database_has_no_warning(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     done = examine(dsn)
@@ -77,8 +77,8 @@ def test_sound_database_has_no_warning(conn: psycopg.Connection, dsn: str) -> No
     assert {one.level for one in done if one.check == "cluster-identity"} == {Level.ok}
 
 
+@pytest.mark.wc
 def test_command_prints_findings(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     fine = run_cli("doctor", "--dsn", dsn)
     assert (fine.returncode, fine.stderr) == (0, "")
     assert re.search(r"^ok +version: PostgreSQL \d\d", fine.stdout, re.MULTILINE)
@@ -297,8 +297,8 @@ def test_doctor_checks_rights(conn: psycopg.Connection, dsn: str, roles: Roles) 
     found(database.rights, "error", own, "lacks the right work$", rights=["work"])
 
 
+@pytest.mark.wc
 def test_doctor_reports_a_role_without_temporary_tables(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
-    make_queue(conn)
     role = roles.login("pg_read_all_stats").info.user
     found(database.role, "ok", as_role(dsn, role), "ordinary")
     name = sql.Identifier(one(conn, "select current_database()"))
@@ -308,9 +308,9 @@ def test_doctor_reports_a_role_without_temporary_tables(conn: psycopg.Connection
     found(database.role, "ok", as_role(dsn, role), "ordinary")
 
 
+@pytest.mark.wc
 def test_doctor_runs_for_a_role_without_rights(conn: psycopg.Connection, dsn: str, roles: Roles) -> None:
     """A check that reads what the role may not read is reported as not checked. The other checks go on."""
-    make_queue(conn)
     conn.execute("select pgcombine.create_export('out', 'wc')")
     role = roles.login().info.user
     conn.execute("revoke all on pgcombine.queue_stat, pgcombine.worker from public")
@@ -325,8 +325,8 @@ def test_doctor_runs_for_a_role_without_rights(conn: psycopg.Connection, dsn: st
         conn.execute("grant select on pgcombine.queue_stat, pgcombine.worker to public")
 
 
+@pytest.mark.wc
 def test_failed_check_becomes_a_finding(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     conn.execute("drop function pgcombine_internal.verify_structure(text)")
     (finding,) = findings(queues.structure, dsn)
     assert (finding.level, finding.check) == (Level.warning, "structure")
@@ -372,8 +372,8 @@ def test_doctor_checks_a_queue(conn: psycopg.Connection, dsn: str) -> None:
     assert findings(queues.lag, dsn) == []
 
 
+@pytest.mark.wc(buckets=2)
 def test_doctor_says_when_more_buckets_would_help(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     conn.execute(
         "insert into pgcombine.pass_minute select 'wc', date_trunc('minute', now()) - n * interval '1 min',"
         " 9, 9, 9, 9, 60 from generate_series(1, 3) n"
@@ -383,8 +383,8 @@ def test_doctor_says_when_more_buckets_would_help(conn: psycopg.Connection, dsn:
     assert "rebucket wc 4" in found(queues.buckets, "info", dsn, "74%").advice
 
 
+@pytest.mark.wc(buckets=1)
 def test_doctor_reports_a_long_pass(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     conn.execute("select pgcombine.add_observer('wc', 'slow', 'select pg_sleep(60) from changes')")
     an_hour_ago(conn)
@@ -403,8 +403,8 @@ def test_doctor_reports_a_long_pass(conn: psycopg.Connection, dsn: str) -> None:
             running.cancel()
 
 
+@pytest.mark.wc
 def test_doctor_reports_failing_keys(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'bigint out of range')")
     found(queues.failing, "error", dsn, "1 of its buckets .*SQLSTATE 22003: bigint out of range")
     conn.execute("select pgcombine.set_expiry('wc', 'n <= 0')")
@@ -418,8 +418,8 @@ def test_doctor_reports_failing_keys(conn: psycopg.Connection, dsn: str) -> None
     assert found(queues.quarantine, "warning", dsn, "1 keys").value == 1
 
 
+@pytest.mark.wc(buckets=1)
 def test_doctor_reports_locked_tables(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as other:
         other.execute("lock table pgcombine.wc_updates_s0 in access exclusive mode")
@@ -427,8 +427,8 @@ def test_doctor_reports_locked_tables(conn: psycopg.Connection, dsn: str) -> Non
         found(queues.locked, "warning", dsn, "has locked the queue's tables")
 
 
+@pytest.mark.wc(buckets=1)
 def test_doctor_checks_workers(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     with workers(dsn, "wc", poll=0.05, lock_timeout=20) as worker, psycopg.connect(dsn) as other:
         eventually(lambda: [one for one in findings(queues.workers, dsn) if one.level is Level.ok])
         assert worker.name in found(queues.workers, "ok", dsn, "connected").found
@@ -453,6 +453,7 @@ def test_doctor_reports_segments_that_wait(conn: psycopg.Connection, dsn: str) -
     assert findings(queues.segments, dsn) == []
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
@@ -463,7 +464,6 @@ def test_doctor_reports_segments_that_wait(conn: psycopg.Connection, dsn: str) -
     ],
 )
 def test_doctor_reports_a_damaged_structure(conn: psycopg.Connection, dsn: str, damage: str, text: str) -> None:
-    make_queue(conn)
     assert findings(queues.structure, dsn) == []
     conn.execute(damage.encode())
     found(queues.structure, "error", dsn, text)
@@ -482,8 +482,8 @@ def test_doctor_reports_what_a_rollup_misses(conn: psycopg.Connection, dsn: str)
     assert findings(queues.rollups, dsn, queues=["other"]) == []
 
 
+@pytest.mark.wc
 def test_doctor_checks_exports(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     conn.execute("select pgcombine.create_export('out', 'wc')")
     found(queues.exports, "ok", dsn, "about 0 entries")
     add(conn, {"a": 1})
@@ -502,8 +502,8 @@ def test_doctor_checks_exports(conn: psycopg.Connection, dsn: str) -> None:
     found(queues.exports, "warning", dsn, "has refused 1 entries")
 
 
+@pytest.mark.wc(buckets=1)
 def test_doctor_warns_of_consumers_of_feeds(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("select pgcombine.create_feed('f', 'wc', max_bytes => 100000000)")
     conn.execute("""select pgcombine.commit_feed('f', 'it''s', '{"0": 0}'), pgcombine.commit_feed('f', 'new', '{}')""")
     add(conn, {"a": 1})
@@ -523,8 +523,8 @@ def test_doctor_warns_of_consumers_of_feeds(conn: psycopg.Connection, dsn: str) 
     assert findings(queues.feeds, dsn) == []
 
 
+@pytest.mark.wc
 def test_doctor_checks_other_servers(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     conn.execute("select pgcombine_internal.handoff_handshake('a')")
     conn.execute("select pgcombine_internal.handoff_register('b', 'host=b user=app')")
     found(queues.servers, "ok", dsn, "about 0 writes")
@@ -541,16 +541,16 @@ def test_doctor_checks_other_servers(conn: psycopg.Connection, dsn: str) -> None
     found(queues.servers, "error", dsn, "hints were truncated")
 
 
+@pytest.mark.wc
 def test_doctor_reports_dead_loads(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     conn.execute("select pgcombine_internal.begin_load(gen_random_uuid(), 'wc', 'run 1')")
     assert findings(queues.loads, dsn) == []
     conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 hours'")
     assert found(queues.loads, "info", dsn, "run 1").subject == "wc"
 
 
+@pytest.mark.wc
 def test_doctor_reports_disabled_autovacuum(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     found(servers.autovacuum, "ok", dsn, "on, ")
     conn.execute("alter table pgcombine.wc_values_b0002 set (autovacuum_enabled = false)")
     finding = found(servers.autovacuum, "warning", dsn, "wc_values_b0002")

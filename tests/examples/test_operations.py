@@ -49,10 +49,10 @@ def run(
     return done.stdout
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 def test_page_upgrades_the_schema(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     """Upgrade with ``pgcombine``, and again with psql."""
-    make_queue(conn)
     add(conn, {"a": 1})
     # the schema has a single revision, so only another digest makes an upgrade necessary
     conn.execute("update pgcombine.schema_version set digest = 'older'")

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from support.connect import connect_server
-from support.queues import combine_all, make_queue, values
+from support.queues import combine_all, values
 from support.servers import embedded_only
 
 HERE = Path(__file__).parent
@@ -34,12 +34,12 @@ def test_word_count_stream_prints_the_counts() -> None:
     ]
 
 
+@pytest.mark.wc
 @pytest.mark.pyspark(">=4.1")
 @embedded_only
 @pytest.mark.timeout(600)
 def test_pipeline_counts_each_file_once(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
     """The second run has one more file; each file counts once."""
-    make_queue(conn)
     project = tmp_path / "pipeline"
     shutil.copytree(HERE / "pipeline", project)
     spec = project / "spark-pipeline.yml"

@@ -19,7 +19,7 @@ import pytest
 from anyio._backends._asyncio import TaskGroup
 from support.exports import make_export, state, waiting
 from support.needs import require
-from support.queues import combine, make_queue
+from support.queues import combine
 from support.servers import embedded_only
 from support.wait import eventually
 
@@ -203,9 +203,9 @@ def test_urls_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
         assert "httpcore2" in caplog.text
 
 
+@pytest.mark.wc
 @embedded_only
 def test_stopped_worker_gives_up_a_delivery(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with receiver(drip(b"")) as (url, asked):
         make_export(conn, exporter="webhook", target=url)
         combine(conn, {"a": 1})

@@ -39,8 +39,8 @@ from pgcombine.export.verifying import differences
 from pgcombine.handoff import ownership
 
 
+@pytest.mark.wc
 def test_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    make_queue(conn)
     combine(conn, {"before": 1})
     make_export(conn, target, existing=True)
     combine(conn, {"a": 1, "b": 2}, {"a": 4, "b": -2})
@@ -339,12 +339,12 @@ def test_late_worker_changes_nothing(conn: psycopg.Connection, dsn: str, target:
     assert exported(target) == values(conn) == {"a": 2}
 
 
+@pytest.mark.wc
 @embedded_only
 @pytest.mark.parametrize("asks", [ASKED["cleartext"], ASKED["md5"]], ids=["cleartext", "md5"])
 def test_hostile_target_gets_no_password(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch, asks: bytes
 ) -> None:
-    make_queue(conn)
     monkeypatch.setenv("PGPASSWORD", SECRET)
     with impostor(asks) as (port, told):
         make_export(conn, f"host=127.0.0.1 port={port} user=app dbname=app")

@@ -15,7 +15,7 @@ from cloudevents.core.formats.json import JSONFormat
 from standardwebhooks import Webhook, WebhookVerificationError
 from support import run_cli
 from support.exports import impatient, make_export, quarantined
-from support.queues import add, combine, combine_all, make_queue, one
+from support.queues import add, combine, combine_all, one
 from support.receiver import Answer, Receiver
 from support.roles import Roles, as_role
 from support.servers import embedded_only
@@ -132,12 +132,12 @@ def test_secrets_may_lack_padding(receiver: Receiver) -> None:
     send(receiver, FIRST.rstrip("="))
 
 
+@pytest.mark.wc
 @embedded_only
 def test_rotated_file_is_read_at_the_next_delivery(
     conn: psycopg.Connection, dsn: str, receiver: Receiver, tmp_path: Path
 ) -> None:
     """The file is read for each batch. While it is empty or missing, entries wait and no request is sent."""
-    make_queue(conn)
     make_webhook(conn, receiver)
     file = tmp_path / "secrets"
     file.write_text(FIRST)
@@ -163,10 +163,10 @@ def test_rotated_file_is_read_at_the_next_delivery(
     assert worker.delivered == 3
 
 
+@pytest.mark.wc
 @embedded_only
 def test_retry_has_the_id_of_its_batch(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
     """If a receiver refuses the signature, no entry is quarantined. The retry has the same id and the same body."""
-    make_queue(conn)
     make_webhook(conn, receiver, format="cloudevents")
     combine(conn, {"a": 1, "b": 2})
     receiver.answer = verified(SECOND)
@@ -182,9 +182,9 @@ def test_retry_has_the_id_of_its_batch(conn: psycopg.Connection, dsn: str, recei
     assert quarantined(conn) == 0
 
 
+@pytest.mark.wc
 @embedded_only
 def test_command_takes_secrets(conn: psycopg.Connection, dsn: str, receiver: Receiver, tmp_path: Path) -> None:
-    make_queue(conn)
     make_webhook(conn, receiver)
     file = tmp_path / "secrets"
     run = ("export", "run", "search", "--drain", "--dsn", dsn)
@@ -214,9 +214,9 @@ def events(receiver: Receiver) -> list[Any]:
     ]
 
 
+@pytest.mark.wc
 @embedded_only
 def test_receiver_reads_cloudevents(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
-    make_queue(conn)
     make_webhook(conn, receiver, format="cloudevents")
     for numbers in ({"b": 2, "ä": 3}, {"b": 1}):
         before = one(conn, "select clock_timestamp()")
@@ -241,9 +241,9 @@ def test_receiver_reads_cloudevents(conn: psycopg.Connection, dsn: str, receiver
     assert before <= at <= one(conn, "select clock_timestamp()")
 
 
+@pytest.mark.wc
 @embedded_only
 def test_roles_with_one_right_make_and_deliver_events(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
-    make_queue(conn)
     make_webhook(conn, receiver, format="cloudevents")
     add(conn, {"a": 1})
     with Roles(conn, dsn) as roles:
@@ -255,10 +255,10 @@ def test_roles_with_one_right_make_and_deliver_events(conn: psycopg.Connection, 
     assert [event.get_subject() for event in events(receiver)] == ["a"]
 
 
+@pytest.mark.wc
 @embedded_only
 def test_refused_events_keep_their_identity(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
     """An entry that was quarantined and is retried is the same event, with the same time."""
-    make_queue(conn)
     make_webhook(conn, receiver, format="cloudevents")
     combine(conn, {"a": 1})
     receiver.answer = lambda body, headers: 422
@@ -305,9 +305,9 @@ def test_events_keep_all_keys_and_digits(conn: psycopg.Connection, dsn: str, rec
     assert found == keys | {'["a", ""]': '["a", ""]'}
 
 
+@pytest.mark.wc
 @embedded_only
 def test_other_exporters_have_no_events(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     for options in (
         {"exporter": "files", "target": "/tmp", "format": "cloudevents"},
         {"exporter": "webhook", "target": "http://host/", "format": "avro"},
@@ -319,9 +319,9 @@ def test_other_exporters_have_no_events(conn: psycopg.Connection) -> None:
 # -- answers that ask to wait ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wc
 def test_destination_is_left_alone_as_long_as_it_asks(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
     """An invalid header Retry-After, and one in the past, count for nothing, and the longest wait is an hour."""
-    make_queue(conn)
     make_webhook(conn, receiver)
     combine(conn, {"a": 1})
     long, soon, late = (

@@ -91,14 +91,14 @@ def no_lone_increment(conn: psycopg.Connection, dsn: str) -> None:
     assert audited(conn) == [("a", None, 5)]
 
 
+@pytest.mark.wc(buckets=1)
 def test_pass_sees_all_commits_before_its_snapshot(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     no_lone_increment(conn, dsn)
 
 
+@pytest.mark.wc(buckets=1)
 def test_mutant_that_reports_one_increment_is_detected(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     any_portion(conn, 1)
     with pytest.raises(AssertionError):

@@ -78,19 +78,19 @@ def without_removal(conn: psycopg.Connection) -> None:
     mutate_functions(conn, "where v.ctid = c.pgcombine_row and c.pgcombine_gone", "where false")
 
 
+@pytest.mark.wc(buckets=1)
 @pytest.mark.parametrize("mutant", [without_old_values, without_update, without_removal])
 def test_mutants_that_break_chains_are_detected(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     mutant(conn)
     with pytest.raises(AssertionError):
         chains(conn, dsn, seed=1000)
 
 
+@pytest.mark.wc(buckets=1)
 def test_rolled_back_pass_reports_nothing(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as psql:
@@ -107,8 +107,8 @@ def test_rolled_back_pass_reports_nothing(conn: psycopg.Connection, dsn: str) ->
     assert audited(conn) == [("a", None, 2), ("a", 2, 3)]
 
 
+@pytest.mark.wc(buckets=1)
 def test_passes_in_one_transaction_keep_the_chain(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     with psycopg.connect(dsn) as psql:
         for _ in range(3):
@@ -149,9 +149,9 @@ def test_workers_beside_cron_jobs_and_rollbacks_keep_the_chains(conn: psycopg.Co
     check(conn, expected)
 
 
+@pytest.mark.wc(buckets=1)
 def test_pass_that_waits_for_a_rivals_commit_fails_to_serialize(conn: psycopg.Connection, dsn: str) -> None:
     """A pass under repeatable read waits for a value that a rival has written. At the rival's commit it fails."""
-    make_queue(conn, buckets=1)
     audit(conn)
     add(conn, {"a": 1})
     combine_all(conn)

@@ -259,11 +259,11 @@ SCENARIOS = [
 ]
 
 
+@pytest.mark.wc(buckets=1)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_each_update_counts_once(
     conn: psycopg.Connection, dsn: str, scenario: Callable[[psycopg.Connection, str], None]
 ) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     holds(conn, dsn, scenario)
 
@@ -307,9 +307,9 @@ def test_mutants_that_lose_or_repeat_updates_are_detected(
 MOMENTS = ["claimed", "combined", "waiting for a value's row", "in an observer"]
 
 
+@pytest.mark.wc(buckets=1)
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_backend_killed_in_a_pass_loses_nothing(conn: psycopg.Connection, dsn: str, moment: str) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     add(conn, {"a": 1, "b": 1})
     combine_all(conn)
@@ -359,8 +359,8 @@ def test_backend_killed_in_a_pass_loses_nothing(conn: psycopg.Connection, dsn: s
 ONE_PASS = "select pgcombine.combine('wc', 0)"
 
 
+@pytest.mark.wc(buckets=1)
 def test_an_observer_that_raises_loses_nothing(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     conn.execute("create table public.switch (works boolean)")
     conn.execute("insert into public.switch values (false)")
@@ -378,9 +378,9 @@ def test_an_observer_that_raises_loses_nothing(conn: psycopg.Connection, dsn: st
     check(conn, {"a": 4, "b": 2})
 
 
+@pytest.mark.wc(buckets=1)
 def test_prepared_updates_and_passes_count_once(conn: psycopg.Connection, dsn: str) -> None:
     """A prepared pass keeps its bucket locked. Updates of a prepared transaction are pending after COMMIT PREPARED."""
-    make_queue(conn, buckets=1)
     audit(conn)
     database = conn.info.dbname
     with psycopg.connect(dsn, autocommit=True) as other:

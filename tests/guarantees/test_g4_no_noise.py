@@ -59,20 +59,20 @@ def reports_absent_keys(conn: psycopg.Connection) -> None:
     mutate_functions(conn, CHANGES, TOUCHED.format("old_n is distinct from n"))
 
 
+@pytest.mark.wc(buckets=1)
 @pytest.mark.parametrize("mutant", [reports_all, reports_absent_keys])
 def test_mutants_that_report_unchanged_keys_are_detected(
     conn: psycopg.Connection, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     mutant(conn)
     with pytest.raises(AssertionError):
         quiet(conn)
 
 
+@pytest.mark.wc(buckets=1)
 def test_observer_gets_no_unchanged_key(conn: psycopg.Connection) -> None:
     """An observer inserts a row for each pass with changes. It inserts none if the updates cancel out."""
-    make_queue(conn, buckets=1)
     conn.execute("create table public.runs (changes bigint)")
     conn.execute(
         "select pgcombine.add_observer('wc', 'runs', "
@@ -86,8 +86,8 @@ def test_observer_gets_no_unchanged_key(conn: psycopg.Connection) -> None:
     assert one(conn, "select count(*) from public.runs") == 1
 
 
+@pytest.mark.wc(buckets=1)
 def test_unchanged_values_are_not_written(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"a": 5, "b": 5})
     combine_all(conn)
     stamps = "select string_agg(format('%s %s', ctid, xmin), ',' order by word) from pgcombine.wc_values"

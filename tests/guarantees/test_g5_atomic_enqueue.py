@@ -70,15 +70,15 @@ def with_the_caller(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
     check(conn, {"a": 1, "c": 1})
 
 
+@pytest.mark.wc(buckets=2)
 @pytest.mark.parametrize("put", WAYS)
 def test_updates_commit_or_roll_back_with_the_transaction(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
-    make_queue(conn, buckets=2)
     audit(conn)
     with_the_caller(conn, dsn, put)
 
 
+@pytest.mark.wc(buckets=2)
 def test_mutant_that_enqueues_elsewhere_is_detected(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     audit(conn)
     with pytest.raises(AssertionError):
         with_the_caller(conn, dsn, lambda caller, updates: add_elsewhere(dsn, updates))
@@ -89,10 +89,10 @@ def add_elsewhere(dsn: str, updates: dict[str, int]) -> None:
         add(other, updates)
 
 
+@pytest.mark.wc(buckets=2)
 @pytest.mark.parametrize("put", WAYS)
 def test_waiting_worker_combines_only_the_commit(conn: psycopg.Connection, dsn: str, put: Enqueue) -> None:
     """A worker that waits for notifications combines the updates of a commit, but not those of an earlier rollback."""
-    make_queue(conn, buckets=2)
     audit(conn)
     with workers(dsn, "wc", poll=60) as worker, psycopg.connect(dsn) as caller:
         eventually(lambda: worker_listens(conn), what="the worker listens")
@@ -105,8 +105,8 @@ def test_waiting_worker_combines_only_the_commit(conn: psycopg.Connection, dsn: 
     assert audited(conn) == [("a", None, 2)]
 
 
+@pytest.mark.wc(buckets=2)
 def test_prepared_updates_count_after_their_commit(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     name = conn.info.dbname
     with psycopg.connect(dsn, autocommit=True) as caller:
         for end in ("rollback", "commit"):
@@ -120,8 +120,8 @@ def test_prepared_updates_count_after_their_commit(conn: psycopg.Connection, dsn
     assert values(conn) == {"a": 1}
 
 
+@pytest.mark.wc(buckets=2)
 def test_updates_within_savepoints_count_once(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     with psycopg.connect(dsn) as caller:
         for i in range(1, 101):
             with caller.transaction(force_rollback=i % 3 == 0), caller.transaction():
@@ -130,8 +130,8 @@ def test_updates_within_savepoints_count_once(conn: psycopg.Connection, dsn: str
     assert values(conn) == {"a": sum(i for i in range(1, 101) if i % 3)}
 
 
+@pytest.mark.wc(buckets=1)
 def test_an_observers_enqueue_rolls_back_with_the_pass(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     make_queue(conn, "next", buckets=1)
     conn.execute(
         "select pgcombine.add_observer('wc', 'tree', "

@@ -52,14 +52,14 @@ def check_that_nobody_waits(conn: psycopg.Connection, dsn: str) -> None:
     assert values(conn) == {"a": 12, "b": 12}
 
 
+@pytest.mark.wc(buckets=2)
 def test_enqueues_and_passes_do_not_wait(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     check_that_nobody_waits(conn, dsn)
 
 
+@pytest.mark.wc(buckets=2)
 def test_enqueues_do_not_wait_for_a_listening_worker(conn: psycopg.Connection, dsn: str) -> None:
     """Enqueues don't wait for the idle lock, which a session holds, as a listening worker does."""
-    make_queue(conn, buckets=2)
     with psycopg.connect(dsn, autocommit=True) as listening_worker:
         assert (
             one(listening_worker, "select pgcombine_internal.take_idle_lock('pgcombine.wc_updates'::regclass)")
@@ -102,18 +102,18 @@ def lock_the_bucket(conn: psycopg.Connection) -> None:
     )
 
 
+@pytest.mark.wc(buckets=2)
 @pytest.mark.parametrize("mutant", [counters_in_place, lock_the_bucket])
 def test_mutants_that_wait_are_detected(
     conn: psycopg.Connection, dsn: str, mutant: Callable[[psycopg.Connection], None]
 ) -> None:
-    make_queue(conn, buckets=2)
     mutant(conn)
     with pytest.raises(AssertionError, match="waits"):
         check_that_nobody_waits(conn, dsn)
 
 
+@pytest.mark.wc(buckets=2)
 def test_mutant_that_waits_for_the_idle_lock_is_detected(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     mutate_functions(
         conn,
         "pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), tg_relid::integer)",
@@ -128,9 +128,9 @@ def test_mutant_that_waits_for_the_idle_lock_is_detected(conn: psycopg.Connectio
             check_that_nobody_waits(conn, dsn)
 
 
+@pytest.mark.wc(buckets=2)
 def test_enqueue_takes_only_compatible_locks(conn: psycopg.Connection, dsn: str) -> None:
     """An enqueue takes weak locks on tables, none on tables of values, and shared advisory locks."""
-    make_queue(conn, buckets=2)
     with with_lock_timeout(dsn) as writer:
         add(writer, {"a": 1, "b": 1})
         enqueue(writer, [{"word": "c", "n": 1}])
@@ -145,9 +145,9 @@ def test_enqueue_takes_only_compatible_locks(conn: psycopg.Connection, dsn: str)
     assert not [table for _, _, table in found if table and "_values" in table]
 
 
+@pytest.mark.wc(buckets=2)
 def test_observers_are_added_and_dropped_beside_open_writers(conn: psycopg.Connection, dsn: str) -> None:
     """If add_observer waited for a lock that conflicts with enqueues, later enqueues would wait, too."""
-    make_queue(conn, buckets=2)
     conn.execute("set lock_timeout = '500ms'")
     with with_lock_timeout(dsn) as writer:
         add(writer, {"a": 1})

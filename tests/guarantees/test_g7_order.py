@@ -86,15 +86,15 @@ def start_a_second_pass(conn: psycopg.Connection, dsn: str) -> None:
     check(conn, {"a": 2})
 
 
+@pytest.mark.wc(buckets=1)
 def test_no_pass_overtakes_another(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     conn.execute("select pgcombine.add_observer('wc', 'notify', %s)", (NOTIFY,))
     start_a_second_pass(conn, dsn)
 
 
+@pytest.mark.wc(buckets=1)
 def test_mutant_that_overtakes_is_detected(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     audit(conn)
     conn.execute("select pgcombine.add_observer('wc', 'notify', %s)", (NOTIFY,))
     without_claim(conn)

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from support.impostor import ASKED, SECRET, impostor
-from support.queues import make_queue, one
+from support.queues import one
 from support.servers import embedded_only
 from support.states import raises_state
 
@@ -16,12 +16,12 @@ from pgcombine.handoff.connections import address, registered
 from pgcombine.handoff.replicated import new_token
 
 
+@pytest.mark.wc
 @embedded_only
 @pytest.mark.parametrize("asks", ASKED.values(), ids=ASKED)
 def test_impostor_gets_no_password(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch, asks: bytes
 ) -> None:
-    make_queue(conn)
     monkeypatch.setenv("PGPASSWORD", SECRET)
     conn.execute("select pgcombine_internal.handoff_handshake('a')")
     with impostor(asks) as (port, told):
@@ -41,10 +41,10 @@ def test_impostor_gets_no_password(
     assert one(conn, "select count(*) from pgcombine.handoff_hint") == 1
 
 
+@pytest.mark.wc
 @embedded_only
 def test_address_with_other_settings_is_not_opened(conn: psycopg.Connection, dsn: str) -> None:
     """The replayer checks the address again, since another program may have written it into the table."""
-    make_queue(conn)
     conn.execute(
         "select pgcombine_internal.handoff_handshake('a'), pgcombine_internal.handoff_register('b', 'host=b.example')"
     )

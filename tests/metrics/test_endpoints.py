@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from support import eventually, run_cli
-from support.queues import add, make_queue, one, values, write_values
+from support.queues import add, one, values, write_values
 from support.scrape import daemon, families, get, scrape, served, value
 from support.servers import embedded_only
 from support.sessions import workers
@@ -91,9 +91,9 @@ def test_other_daemons_serve_metrics(
         assert process.wait(timeout=30) == 0
 
 
+@pytest.mark.wc(buckets=1)
 @embedded_only
 def test_worker_counts_failed_passes_and_conflicts(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     metrics = ProcessMetrics("0")
     counters = metrics.passes
     with (

@@ -7,7 +7,7 @@ import threading
 import psycopg
 import pytest
 from support import eventually
-from support.queues import add, make_queue
+from support.queues import add
 from support.scrape import get, served
 from support.servers import embedded_only
 from support.sessions import workers
@@ -28,9 +28,9 @@ def test_another_schema_is_not_ready(conn: psycopg.Connection, dsn: str) -> None
         assert get(port, "/healthz") == (200, "ok\n")
 
 
+@pytest.mark.wc
 @embedded_only
 def test_a_loop_that_hangs_is_not_healthy(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     hangs, goes_on = threading.Event(), threading.Event()
 
     def on_pass(_: Pass) -> None:

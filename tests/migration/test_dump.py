@@ -140,9 +140,9 @@ def test_restored_queue_counts_each_update_once(
             WC.drop(there)
 
 
+@pytest.mark.wc
 @embedded_only
 def test_restored_queue_keeps_its_tokens(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    make_queue(conn)
     assert WC.enqueue(conn, [("a", 1)], token="t") == 1
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         with pytest.raises(PostRestorePendingError):
@@ -152,9 +152,9 @@ def test_restored_queue_keeps_its_tokens(conn: psycopg.Connection, dsn: str, ser
         assert current(there) == {"a": 101}
 
 
+@pytest.mark.wc
 @embedded_only
 def test_worker_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    make_queue(conn)
     add(conn, {"a": 1, "b": 2})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
 
@@ -173,9 +173,9 @@ def test_worker_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Se
             eventually(lambda: values(there) == {"a": 2, "b": 2}, what="the updates are combined")
 
 
+@pytest.mark.wc
 @embedded_only
 def test_upgrade_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         schema.upgrade(copy)
@@ -205,9 +205,9 @@ def test_post_restore_keeps_updates_that_the_log_refuses_now(
             add(there, {"a": 1})
 
 
+@pytest.mark.wc
 @embedded_only
 def test_one_of_several_sessions_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    make_queue(conn)
     add(conn, [(f"w{i}", 1) for i in range(100)])
 
     def post_restore() -> bool:
@@ -223,9 +223,9 @@ def test_one_of_several_sessions_runs_post_restore(conn: psycopg.Connection, dsn
         assert one(there, "select sum(updates) from pgcombine.pass") == 100
 
 
+@pytest.mark.wc
 @embedded_only
 def test_post_restore_is_refused_during_a_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         there.execute("drop trigger pgcombine_wake on pgcombine.wc_updates")
@@ -233,9 +233,9 @@ def test_post_restore_is_refused_during_a_restore(conn: psycopg.Connection, dsn:
             there.execute("select pgcombine.post_restore()")
 
 
+@pytest.mark.wc
 @embedded_only
 def test_post_restore_needs_the_right_to_work(conn: psycopg.Connection, dsn: str, server: Server) -> None:
-    make_queue(conn)
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
         role = f"{there.info.dbname}_nobody"
         there.execute(f"create role {role}")
@@ -266,10 +266,10 @@ def test_combined_hash_ranges_stay_combined(conn: psycopg.Connection, dsn: str, 
         assert values(there) == {f"w{i}": 1 for i in range(200)}
 
 
+@pytest.mark.wc
 @embedded_only
 def test_template_copy_needs_no_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     """A copy of a template is in the same cluster, so the stored ids of transactions stay valid."""
-    make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     add(conn, {"a": 1})
@@ -316,10 +316,10 @@ def test_the_cluster_identity_does_not_change(conn: psycopg.Connection) -> None:
         conn.execute("insert into pgcombine.cluster_identity values (1, '3'), (2, '3')")
 
 
+@pytest.mark.wc
 @embedded_only
 def test_session_detects_a_restore_of_data_alone(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     """The session has checked the cluster identity before the restore."""
-    make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     add(conn, {"a": 1, "b": 1})
@@ -348,13 +348,13 @@ def test_session_detects_a_restore_of_data_alone(conn: psycopg.Connection, dsn: 
     assert WC.verify(conn) == []
 
 
+@pytest.mark.wc
 @embedded_only
 def test_post_restore_removes_foreign_ids(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     """A session that sets the variable ``pgcombine.cluster_identity`` can store foreign ids before post_restore runs.
 
     Such a session may lose its own updates, but no others.
     """
-    make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     add(conn, {"b": 1})

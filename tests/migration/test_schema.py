@@ -176,10 +176,10 @@ def test_a_newer_schema_is_left_alone(dsn: str) -> None:
     assert dump(dsn) == before
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 def test_schemas_of_other_development_states_are_left_alone(conn: psycopg.Connection, dsn: str) -> None:
     """Whatever the revision, and whichever objects are missing, nothing is tried. The error names a way that works."""
-    make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     stages = (

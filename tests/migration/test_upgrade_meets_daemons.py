@@ -29,9 +29,9 @@ def ends(process: subprocess.Popen[str]) -> str:
     return out.strip().splitlines()[-1]
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("options", each_nth(3, [["--concurrency", "2"], ["--poll", "0.2"], ["--handoff"]]))
 def test_worker_ends_after_an_upgrade(conn: psycopg.Connection, dsn: str, options: list[str]) -> None:
-    make_queue(conn)
     with start_cli("worker", *options, "--dsn", dsn) as worker:
         add(conn, {"a": 1})
         eventually(lambda: values(conn) == {"a": 1}, what="the worker combines")
@@ -59,6 +59,7 @@ def test_worker_whose_functions_are_missing_records_no_failure(conn: psycopg.Con
     assert current(conn) == {"a": 3}
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     ("command", "name", "sessions"),
     [
@@ -69,7 +70,6 @@ def test_worker_whose_functions_are_missing_records_no_failure(conn: psycopg.Con
 def test_other_daemons_end_after_an_upgrade(
     conn: psycopg.Connection, dsn: str, tmp_path: Path, command: list[str], name: str, sessions: int
 ) -> None:
-    make_queue(conn)
     make_export(conn, export="out", exporter="files", target=str(tmp_path))
     with start_cli(*command, "--dsn", dsn) as daemon:
         connected = "select count(*) from pg_stat_activity where starts_with(application_name, %s)"

@@ -47,8 +47,8 @@ def test_a_pass_makes_no_catalog_rows(conn: psycopg.Connection, limit: int) -> N
         assert new_rows(conn)["pg_class"] > 0, "the check misses a temporary table"
 
 
+@pytest.mark.wc(buckets=2)
 def test_passes_write_none_of_the_rows_that_they_read(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     audit(conn)
     word = word_in(conn, 1)
     before = versions(conn)

@@ -38,13 +38,9 @@ WC = CombineQueue("wc")
 FLUO = [{"word": "fluo", "n": 1}, ("spark", 2), {"word": "fluo", "n": 3}]
 
 
-@pytest.fixture
-def wc(conn: psycopg.Connection) -> str:
-    return make_queue(conn)
-
-
+@pytest.mark.wc
 @pytest.mark.parametrize("opened", SYNC)
-def test_exception_rolls_back_the_updates(dsn: str, conn: psycopg.Connection, wc: str, opened: Opened) -> None:
+def test_exception_rolls_back_the_updates(dsn: str, conn: psycopg.Connection, opened: Opened) -> None:
     class BrokenError(Exception):
         pass
 
@@ -54,7 +50,8 @@ def test_exception_rolls_back_the_updates(dsn: str, conn: psycopg.Connection, wc
     assert current(conn) == {}
 
 
-def test_session_enqueues_with_the_rows_that_it_inserts(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+@pytest.mark.wc
+def test_session_enqueues_with_the_rows_that_it_inserts(dsn: str, conn: psycopg.Connection) -> None:
     conn.execute("create table word (word text primary key)")
     word = sa.table("word", sa.column("word"))
     with alchemy_session(dsn) as session:
@@ -67,7 +64,8 @@ def test_session_enqueues_with_the_rows_that_it_inserts(dsn: str, conn: psycopg.
     assert current(conn) == {"fluo": 1}
 
 
-def test_enqueue_commits_on_an_autocommit_engine(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+@pytest.mark.wc
+def test_enqueue_commits_on_an_autocommit_engine(dsn: str, conn: psycopg.Connection) -> None:
     with alchemy_connection(dsn, isolation_level="AUTOCOMMIT") as connection:
         WC.enqueue(connection, FLUO)
         assert current(conn) == {"fluo": 4, "spark": 2}
@@ -83,7 +81,8 @@ def test_enqueue_in_autocommit_is_one_transaction(conn: psycopg.Connection) -> N
     assert WC.get(conn, ["fluo", "spark"]) == {"fluo": (4, 2), "spark": (2, 3)}
 
 
-def test_rows_that_raise_leave_nothing(conn: psycopg.Connection, wc: str) -> None:
+@pytest.mark.wc
+def test_rows_that_raise_leave_nothing(conn: psycopg.Connection) -> None:
     def broken() -> Iterator[tuple[str, int]]:
         yield "fluo", 1
         raise ZeroDivisionError
@@ -93,7 +92,8 @@ def test_rows_that_raise_leave_nothing(conn: psycopg.Connection, wc: str) -> Non
     assert current(conn) == {}
 
 
-def test_pipeline_mode_is_refused(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+@pytest.mark.wc
+def test_pipeline_mode_is_refused(dsn: str, conn: psycopg.Connection) -> None:
     with pytest.raises(ConfigError, match="pipeline"), conn.pipeline():
         WC.enqueue(conn, FLUO)
     with pytest.raises(ConfigError, match="pipeline"), conn.pipeline():
@@ -128,8 +128,9 @@ async def savepoint(caller: Any) -> AsyncIterator[None]:
             yield
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
-def test_enqueue_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: str, opened: Any) -> None:
+def test_enqueue_joins_the_transaction(dsn: str, conn: psycopg.Connection, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
             assert await done(WC.enqueue(caller, FLUO)) == 3
@@ -154,8 +155,9 @@ def test_enqueue_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: s
     assert current(conn) == {"fluo": 4, "spark": 2, "kept": 11}
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
-def test_token_counts_once(dsn: str, conn: psycopg.Connection, wc: str, opened: Any) -> None:
+def test_token_counts_once(dsn: str, conn: psycopg.Connection, opened: Any) -> None:
     """pgcombine refuses a row with other columns in Python, so the token stays free and the transaction usable."""
 
     async def main() -> None:
@@ -176,8 +178,9 @@ def test_token_counts_once(dsn: str, conn: psycopg.Connection, wc: str, opened: 
     assert current(conn) == {"fluo": 4, "spark": 2}
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
-def test_errors_have_pgcombines_classes(dsn: str, wc: str, opened: Any) -> None:
+def test_errors_have_pgcombines_classes(dsn: str, opened: Any) -> None:
     wrong: list[Any] = [{"wrod": "fluo"}, {}, ("fluo",), (None, 1), ("fluo", "many"), ("x" * 3000, 1)]
     wrong += [("fluo", {"n": 1}), ("a\0", 1), ("\ud800", 1)]
 
@@ -217,7 +220,8 @@ def test_asynchronous_caller_creates_and_drops_a_queue(dsn: str, conn: psycopg.C
     assert rows(conn, "queue") == []
 
 
-def test_enqueue_accepts_the_session_behind_an_asynchronous_one(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+@pytest.mark.wc
+def test_enqueue_accepts_the_session_behind_an_asynchronous_one(dsn: str, conn: psycopg.Connection) -> None:
     """``run_sync`` and ORM events give a function the synchronous session behind an asynchronous one."""
 
     async def main() -> None:
@@ -283,7 +287,8 @@ def test_column_names_may_contain_percent_and_colon(dsn: str, conn: psycopg.Conn
     assert queue.get(conn, [("x:y%", 1)]) == {("x:y%", 1): decimal.Decimal("0.5")}
 
 
-def test_enqueue_splits_many_updates(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+@pytest.mark.wc
+def test_enqueue_splits_many_updates(dsn: str, conn: psycopg.Connection) -> None:
     async def main() -> None:
         async with asyncpg_connection(dsn) as caller:
             assert await WC.enqueue(caller, ((f"w{i % 7}", 1) for i in range(2500))) == 2500

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.callers import ASYNC, SYNC, asyncpg_connection, caller_of, done, run
-from support.queues import current, make_queue, rows, values
+from support.queues import current, rows, values
 from support.servers import embedded_only
 from support.tiers import each_nth
 
@@ -21,13 +21,9 @@ EACH = [*SYNC, *ASYNC]
 SOME = pytest.mark.parametrize("opened", EACH[::5])
 
 
-@pytest.fixture
-def wc(conn: psycopg.Connection) -> str:
-    return make_queue(conn)
-
-
+@pytest.mark.wc
 @pytest.mark.parametrize("opened", each_nth(5, EACH))
-def test_initialize_joins_the_transaction(dsn: str, conn: psycopg.Connection, wc: str, opened: Any) -> None:
+def test_initialize_joins_the_transaction(dsn: str, conn: psycopg.Connection, opened: Any) -> None:
     async def main() -> None:
         async with caller_of(opened, dsn) as caller:
             await done(WC.initialize(caller, [("a", 1)]))
@@ -67,11 +63,12 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
+@pytest.mark.wc
 @embedded_only
 @SOME
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_rows_load_nothing_and_keep_the_transaction(
-    dsn: str, conn: psycopg.Connection, wc: str, opened: Any, case: str
+    dsn: str, conn: psycopg.Connection, opened: Any, case: str
 ) -> None:
     """If initialize fails at a row, it loads no other row either. The caller can commit its other statements."""
     made, error = WRONG[case]
@@ -87,7 +84,8 @@ def test_wrong_rows_load_nothing_and_keep_the_transaction(
     assert (values(conn), current(conn)) == ({}, {"kept": 1})
 
 
-def test_initialize_in_autocommit_is_one_transaction(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+@pytest.mark.wc
+def test_initialize_in_autocommit_is_one_transaction(dsn: str, conn: psycopg.Connection) -> None:
     async def main() -> None:
         async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as caller:
             with pytest.raises(ZeroDivisionError):
@@ -99,7 +97,8 @@ def test_initialize_in_autocommit_is_one_transaction(dsn: str, conn: psycopg.Con
     run(main)
 
 
-def test_initialize_splits_many_rows(dsn: str, conn: psycopg.Connection, wc: str) -> None:
+@pytest.mark.wc
+def test_initialize_splits_many_rows(dsn: str, conn: psycopg.Connection) -> None:
     async def main() -> None:
         async with asyncpg_connection(dsn) as caller:
             assert await WC.initialize(caller, ((f"w{i}", 1) for i in range(2500))) == 2500

@@ -175,11 +175,11 @@ def test_upgrade_renames_functions_that_it_cannot_replace(
     assert upgraded(dsn) == []
 
 
+@pytest.mark.wc
 def test_upgrade_keeps_objects_that_depend_on_views(
     conn: psycopg.Connection, dsn: str, attacker: psycopg.Connection
 ) -> None:
     """A column of each view has another name than in this version, and objects depend on it."""
-    make_queue(conn)
     conn.execute("select pgcombine.grant_right('monitor', %s)", (attacker.info.user,))
     before = dump(dsn, "--schema-only", "--exclude-schema=attacker")
     views = conn.execute(

@@ -81,9 +81,9 @@ def test_advisory_locks_do_not_block_maintenance(conn: psycopg.Connection, hosti
     assert one(conn, "select count(*) from pgcombine.handoff_delivery") == 1
 
 
+@pytest.mark.wc
 def test_advisory_locks_do_not_block_a_rebuild(conn: psycopg.Connection, dsn: str, hostile: psycopg.Connection) -> None:
     """Writes and rebuilds exclude each other by locks that need a right, not by advisory locks."""
-    make_queue(conn)
     shape = one(conn, "select pgcombine_internal.handoff_shape('wc')")
     server = one(conn, "insert into pgcombine.handoff_server (name, system_identifier) values ('a', 1) returning id")
     check = "select pgcombine_internal.handoff_check(%s, 'wc', %s)"
@@ -113,12 +113,12 @@ def test_rebuild_waits_for_others_that_lock_the_server_briefly(conn: psycopg.Con
         assert one(rebuild, "show lock_timeout") == "0"
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("shared", [False, True])
 def test_updates_are_combined_although_a_role_holds_the_idle_lock(
     conn: psycopg.Connection, dsn: str, login: Login, shared: bool
 ) -> None:
     """Workers and writers go on without the idle lock, which a worker takes before it listens for notifications."""
-    make_queue(conn)
     role = login()
     for lock in ("idle", "listener"):
         function = "pg_advisory_lock_shared" if shared else "pg_advisory_lock"

@@ -6,14 +6,15 @@ import re
 from importlib import resources
 
 import psycopg
+import pytest
 from psycopg import sql
-from support.queues import make_queue, one
+from support.queues import one
 
 PAGE = resources.files("pgcombine").joinpath("docs", "rights.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.wc
 def test_statements_of_the_page_run(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     role = f"counter_{conn.info.backend_pid}"
     for block in re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
         conn.execute(block.replace("counter", role).encode())
@@ -23,8 +24,8 @@ def test_statements_of_the_page_run(conn: psycopg.Connection) -> None:
         conn.execute(sql.SQL(end).format(sql.Identifier(role)))
 
 
+@pytest.mark.wc
 def test_table_of_the_page_lists_each_right(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     calls = re.findall(r"^\| .* \| `(grant_right\('(\w+)', 'app'.*?\))` \|$", PAGE, re.MULTILINE)
     assert sorted(right for _, right in calls) == sorted(
         one(conn, 'select array_agg(distinct "right") from pgcombine.right_privilege')

@@ -11,7 +11,8 @@ import os
 from pathlib import Path
 
 import psycopg
-from support.queues import make_queue, one
+import pytest
+from support.queues import one
 
 GOLDEN = Path(__file__).with_name("privileges.txt")
 
@@ -54,8 +55,8 @@ FOUND = """
 """
 
 
+@pytest.mark.wc(buckets=2)
 def test_privileges_equal_the_file(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=2)
     conn.execute("select pgcombine.create_export('words', 'wc', buckets => 2)")
     conn.execute("select pgcombine.create_feed('words', 'wc')")
     found = sorted(line for (line,) in conn.execute(FOUND))

@@ -16,8 +16,8 @@ from support.wait import eventually
 from pgcombine import schema
 
 
+@pytest.mark.wc
 def test_worker_of_a_superuser_warns(conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-    make_queue(conn)
     with caplog.at_level(logging.WARNING), workers(dsn, "wc"):
         eventually(lambda: f"worker.superuser role={conn.info.user}" in caplog.text)
 

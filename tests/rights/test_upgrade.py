@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
-from support.queues import make_queue, one
+from support.queues import one
 from support.roles import Login, as_role
 
 from pgcombine import schema
@@ -78,10 +78,10 @@ def test_owner_may_upgrade_without_the_privilege_to_create_schemas(
     assert schema.upgrade(as_role(dropped, owner)) == schema.head()
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 def test_blocked_upgrade_names_the_session(dsn: str, conn: psycopg.Connection, login: Login) -> None:
     """An advisory lock doesn't block an upgrade. An open write does, and the upgrade's error names the session."""
-    make_queue(conn)
     writer = login("insert on pgcombine.wc_updates")
     with_lock_timeout = make_conninfo(dsn, options="-c lock_timeout=700ms")
     with writer.transaction():

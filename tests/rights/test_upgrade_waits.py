@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
-from support.queues import add, current, enqueue, make_queue, one
+from support.queues import add, current, enqueue, one
 from support.roles import Login
 from support.sessions import in_background
 from support.wait import eventually
@@ -24,12 +24,12 @@ def waiting(conn: psycopg.Connection) -> int:
     )
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("locked", ["queue", "status", "wc_current", "wc_updates"])
 def test_upgrade_that_waits_for_a_reader_does_not_block_writers(
     conn: psycopg.Connection, dsn: str, login: Login, locked: str
 ) -> None:
     """While an open transaction blocks it, an upgrade waits briefly, again and again. So writers and readers go on."""
-    make_queue(conn)
     reader = login("select on pgcombine.wc_current, pgcombine.wc_updates", "insert on pgcombine.wc_updates")
     conn.execute("select pgcombine.grant_right('monitor', %s)", (reader.info.user,))
     prompt = make_conninfo(dsn, options="-c statement_timeout=20s")  # shorter than the upgrade's total wait

@@ -9,12 +9,12 @@ from support.roles import Login
 from support.states import raises_state
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     "grant",
     ["insert (word) on pgcombine.wc_updates", "select on pgcombine.wc_values", "select on pgcombine.wc_current"],
 )
 def test_any_right_on_the_queue_suffices_to_wait(conn: psycopg.Connection, login: Login, grant: str) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     role = login(grant)
     with pytest.raises(psycopg.Error, match="still has pending updates from before the call"):
@@ -23,8 +23,8 @@ def test_any_right_on_the_queue_suffices_to_wait(conn: psycopg.Connection, login
     role.execute("call pgcombine.wait('wc')")
 
 
+@pytest.mark.wc
 def test_wait_needs_a_right_on_the_queue(conn: psycopg.Connection, login: Login) -> None:
-    make_queue(conn)
     make_queue(conn, "own")
     role = login("insert on pgcombine.own_updates")
     for queue, state in (("wc", "42501"), ("none", "PC001")):

@@ -112,8 +112,8 @@ def test_stop_raises_the_error_that_ended_the_worker(kind: Kind, dsn: str, caplo
         raise KeyError("of the block")
 
 
+@pytest.mark.wc
 def test_stop_raises_after_its_timeout(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     begun, free = threading.Event(), threading.Event()
 
     def hold(_: object) -> None:
@@ -163,8 +163,8 @@ def test_function_opens_a_lost_connection_with_the_new_password(kind: Kind, conn
         conn.execute(f"drop role {role}")
 
 
+@pytest.mark.wc
 def test_a_call_that_loses_its_connection_raises_an_operational_error(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     add(conn, {"fluo": 1})
 
     def end(_: object) -> None:

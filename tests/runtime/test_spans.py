@@ -12,7 +12,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from support.queues import add, make_queue
+from support.queues import add
 
 import pgcombine
 from pgcombine.database.connect import connect
@@ -36,8 +36,8 @@ def attributes(span: ReadableSpan) -> dict[str, object]:
     return {name.removeprefix("messaging."): value for name, value in span.attributes.items()}
 
 
+@pytest.mark.wc(buckets=1)
 def test_pass_has_a_span(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
-    make_queue(conn, buckets=1)
     add(conn, [("a", 1), ("b", 2), ("a", 3)])
     seen = []
     queue = pgcombine.CombineQueue("wc")
@@ -66,8 +66,8 @@ def test_pass_has_a_span(conn: psycopg.Connection, dsn: str, spans: InMemorySpan
     assert mine.parent.span_id == combined.context.span_id
 
 
+@pytest.mark.wc(buckets=1)
 def test_span_of_a_failure_has_no_key(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("create table mail (email text primary key)")
     conn.execute("insert into mail values ('a@b.c')")
     conn.execute("select pgcombine.add_observer('wc', 'bad', 'insert into public.mail select word from changes')")
@@ -82,8 +82,8 @@ def test_span_of_a_failure_has_no_key(conn: psycopg.Connection, dsn: str, spans:
     assert "a@b.c" not in failed.to_json()
 
 
+@pytest.mark.wc(buckets=1)
 def test_delivery_has_a_span(conn: psycopg.Connection, dsn: str, spans: InMemorySpanExporter) -> None:
-    make_queue(conn, buckets=1)
     with connect(dsn) as connection:
         pgcombine.ExportQueue("log", queue="wc").create(connection)
     add(conn, {"a": 1, "b": 2})

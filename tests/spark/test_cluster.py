@@ -10,7 +10,6 @@ import psycopg
 import pytest
 from support import eventually
 from support.lossy import losing_commit
-from support.queues import make_queue
 from support.servers import embedded_only
 
 from .cluster import SETTINGS, WORKERS, Cluster, executor_of, kill
@@ -42,12 +41,12 @@ def pause(tmp_path: Path) -> Iterator[Pause]:
     pause.go()
 
 
+@pytest.mark.wc
 @SINKS
 def test_both_attempts_of_a_speculative_task_commit(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
     """Both workers run part 1. The proxy withholds the answers to the two commits until it has both."""
-    make_queue(conn)
     with losing_commit(dsn, WRITTEN[sink], times=0) as proxy:
         program.write(sink, proxy.dsn, pause=pause.directory, part=1)
         here = pause.wait(2)
@@ -61,12 +60,12 @@ def test_both_attempts_of_a_speculative_task_commit(
     counted(conn)
 
 
+@pytest.mark.wc
 @SINKS
 def test_rows_count_once_if_an_executor_is_killed_while_it_writes(
     program: Program, dsn: str, conn: psycopg.Connection, pause: Pause, sink: str
 ) -> None:
     """The processes that start the executor's Python processes are killed first, then the executor."""
-    make_queue(conn)
     program.write(sink, dsn, pause=pause.directory, part=1)
     victim = pause.wait()[1, 0]
     eventually(lambda: writers(conn) > 0, what="rows are being written")
@@ -80,11 +79,11 @@ def test_rows_count_once_if_an_executor_is_killed_while_it_writes(
     counted(conn)
 
 
+@pytest.mark.wc
 @SINKS
 def test_rows_count_once_if_an_executor_is_killed_after_a_commit(
     program: Program, dsn: str, conn: psycopg.Connection, sink: str
 ) -> None:
-    make_queue(conn)
     with losing_commit(dsn, WRITTEN[sink], hang=True) as proxy:
         program.write(sink, proxy.dsn)
         assert proxy.lost.wait(240)

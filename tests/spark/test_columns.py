@@ -129,13 +129,13 @@ def test_text_that_is_not_utf8_is_refused(spark: Any, conn: psycopg.Connection, 
     assert conn.execute("select pgcombine.backlog('wc')").fetchone() == (0,)
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 @COPY_FIRST
 def test_halves_of_a_character_are_replaced_by_spark(
     spark: Any, conn: psycopg.Connection, write: Write, sink: str
 ) -> None:
     """Spark replaces a lone surrogate when it reads a row from Python, so no sink sees the original text."""
-    make_queue(conn)
     broken = spark.createDataFrame([("\ud800x", 1)], "word string, n bigint")
     assert broken.collect()[0].word == REPLACED
     write(sink, broken)

@@ -17,13 +17,13 @@ pytestmark = [pytest.mark.pyspark(">=4.1"), pytest.mark.spark, embedded_only, py
 CLIENT = Path(__file__).with_name("connect_client.py")
 
 
+@pytest.mark.wc
 @pytest.mark.jdbc
 @pytest.mark.timeout(600)
 def test_connect_runs_sinks_reader_and_streams(
     conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client's DSN holds no password; client and server have it in their environments."""
-    make_queue(conn)
     make_queue(conn, "loaded")
     parts = psycopg.conninfo.conninfo_to_dict(dsn)
     password = str(parts.pop("password"))

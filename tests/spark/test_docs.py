@@ -73,10 +73,10 @@ def test_tests_run_every_section() -> None:
     ]
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 @embedded_only
 def test_section_frames_and_values_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
-    make_queue(conn)
     make_queue(conn, "copy_of_wc")
     lines = spark.createDataFrame([("a b a",)], "value string")
     for _ in range(2):  # the write with a run id counts once
@@ -87,10 +87,10 @@ def test_section_frames_and_values_works(spark: Any, conn: psycopg.Connection, r
     assert values(conn, "copy_of_wc") == {"a": 6, "b": 3}
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 @embedded_only
 def test_section_streams_works(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
-    make_queue(conn)
     (tmp_path / "lines").mkdir()
     (tmp_path / "lines" / "1").write_text("a\nb\na\n")
     stream = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value as word", "1L as n")
@@ -99,10 +99,10 @@ def test_section_streams_works(spark: Any, conn: psycopg.Connection, recipe: Rec
     assert values(conn) == {"a": 2, "b": 1}
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 @embedded_only
 def test_section_changes_works(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
-    make_queue(conn)
     conn.execute("select pgcombine.create_feed('wc_feed', 'wc')")
     copy: dict[str, int] = {}
     for updates in ({"a": 1, "b": 2}, {"a": 2, "b": -2}):
@@ -130,9 +130,9 @@ def test_section_jdbc_works(spark: Any, conn: psycopg.Connection, recipe: Recipe
     assert values(conn) == {"a": 12, "b": 1}
 
 
+@pytest.mark.wc
 @embedded_only
 def test_section_own_statements_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
-    make_queue(conn)
     conn.execute("create table progress as select null::text as day")
     for _ in range(2):
         recipe("Updates together with statements of your own", words=words(spark, a=1, b=2))
@@ -157,10 +157,10 @@ def test_section_upsert_works(spark: Any, conn: psycopg.Connection, recipe: Reci
     ]
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 @embedded_only
 def test_section_correcting_a_run_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
-    make_queue(conn)
     given = {"wrong": words(spark, a=1, b=2, c=3), "right": words(spark, a=1, b=5, d=4)}
     for _ in range(2):  # the second time adds nothing: both runs were applied the first time
         recipe("Correcting a past run", **given)
@@ -169,10 +169,10 @@ def test_section_correcting_a_run_works(spark: Any, conn: psycopg.Connection, re
     assert values(conn) == {"a": 1, "b": 5, "d": 4}
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 @embedded_only
 def test_section_replaying_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
-    make_queue(conn)
     rows = [("2024-02-27", "a", 1), ("2024-02-28", "b", 2), ("2024-02-29", "a", 3)]
     schema = "day string, word string, n bigint"
     recipe("Replaying", 1, events=spark.createDataFrame(rows[:2], schema))  # the run of the last day has no rows here

@@ -38,9 +38,9 @@ PROGRAM = """if True:
 """
 
 
+@pytest.mark.wc
 @pytest.mark.timeout(600)
 def test_program_uses_the_database_of_the_environment(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     make_queue(conn, "loaded")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *sections()["The database"]],

@@ -52,24 +52,24 @@ def test_rows_count_once_after_a_failed_task(
     counted(conn)
 
 
+@pytest.mark.wc
 @embedded_only
 @SINKS
 def test_rows_count_once_after_an_unanswered_task_commit(
     spark: Any, dsn: str, conn: psycopg.Connection, sink: str
 ) -> None:
-    make_queue(conn)
     with losing_commit(dsn, WRITTEN[sink]) as proxy:
         write(sink, frame(spark), proxy.dsn)
         assert proxy.lost.is_set()
     counted(conn)
 
 
+@pytest.mark.wc
 @embedded_only
 @COPY_FIRST
 def test_rows_count_once_after_an_unanswered_final_commit(
     spark: Any, dsn: str, conn: psycopg.Connection, sink: str
 ) -> None:
-    make_queue(conn)
     with losing_commit(dsn, b"end_load", times=2) as proxy:
         write(sink, frame(spark), proxy.dsn)
         assert proxy.lost.is_set()
@@ -148,6 +148,7 @@ def test_rows_count_once_after_a_server_restart(
             counted(conn)
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 @embedded_only
 @pytest.mark.parametrize(
@@ -161,7 +162,6 @@ def test_rows_count_once_after_a_killed_driver(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str, moment: str
 ) -> None:
     """The driver is killed while ``end_load`` runs, or before the answer to its commit."""
-    make_queue(conn)
     lost = int(moment == "committed")
     with losing_commit(dsn, b"end_load", times=lost, hang=True) as proxy, psycopg.connect(dsn) as holder:
         if moment == "in":  # all rows are staged, and end_load waits for a lock to record the run
@@ -181,10 +181,10 @@ def test_rows_count_once_after_a_killed_driver(
     counted(conn)
 
 
+@pytest.mark.wc
 @pytest.mark.jdbc
 @embedded_only
 def test_concurrent_jobs_with_one_run_id_count_once(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     failures: list[BaseException] = []
 
     def job(sink: str) -> None:

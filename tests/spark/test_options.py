@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from support.queues import combine_all, make_queue, one, values
+from support.queues import combine_all, one, values
 from support.servers import embedded_only
 
 from pgcombine.errors import ConfigError
@@ -26,10 +26,10 @@ def frame(spark: Any) -> Any:
 COUNTED = {"a": 4, "b": 2}
 
 
+@pytest.mark.wc
 @pytest.mark.jdbc
 def test_options_by_other_names_are_used(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
     """Options in other cases or with underscores count: without a run id, a repeated write would count again."""
-    make_queue(conn)
     source = frame(spark).write.format("pgcombine").option("QUEUE", "wc").option("Dsn", dsn)
     for run_id in ("run_id", "RUNID"):
         source.option(run_id, "r").mode("append").save()
@@ -45,8 +45,8 @@ def test_options_by_other_names_are_used(spark: Any, conn: psycopg.Connection, d
     assert values(conn) == {word: 3 * n for word, n in COUNTED.items()}
 
 
+@pytest.mark.wc
 def test_options_that_contradict_jdbc_are_refused(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     options: dict[str, Any]
     for options in ({"run_id": ""}, {"run_id": "r", "runId": "s"}, {"mode": "token"}, {"preaggregate": "perhaps"}):
         with pytest.raises(ConfigError):
@@ -54,12 +54,12 @@ def test_options_that_contradict_jdbc_are_refused(spark: Any, conn: psycopg.Conn
     assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
+@pytest.mark.wc
 @pytest.mark.jdbc
 def test_dsn_is_resolved_on_the_driver(
     spark: Any, conn: psycopg.Connection, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Environment variables count even if the program sets them after its session began. Tasks don't see them."""
-    make_queue(conn)
     given = conninfo_to_dict(dsn)
     service = tmp_path / "services"
     service.write_text("[here]\n" + "".join(f"{name}={given[name]}\n" for name in ("host", "port", "dbname", "user")))
@@ -79,10 +79,10 @@ def test_dsn_is_resolved_on_the_driver(
     assert values(conn) == {word: 3 * n for word, n in COUNTED.items()}
 
 
+@pytest.mark.wc
 @pytest.mark.jdbc
 def test_host_address_is_used(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
     """The address in ``hostaddr`` is used instead of the host name, and of two servers the reachable one is used."""
-    make_queue(conn)
     there: dict[str, Any] = conninfo_to_dict(dsn)
     named = make_conninfo("", **{**there, "host": "db.invalid", "hostaddr": "127.0.0.1"})
     two = {"host": "a.invalid,b.invalid", "hostaddr": "127.0.0.1,127.0.0.1", "port": f"1,{there['port']}"}
@@ -93,8 +93,8 @@ def test_host_address_is_used(spark: Any, conn: psycopg.Connection, dsn: str) ->
     assert values(conn) == {word: 4 * n for word, n in COUNTED.items()}
 
 
+@pytest.mark.wc
 def test_other_threads_write(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     rows = frame(spark)
 
     def load() -> None:

@@ -24,8 +24,8 @@ def read(spark: Any, dsn: str, **options: str) -> Any:
     return spark.read.format("pgcombine").options(**{"queue": "wc", "dsn": dsn, **options}).load()
 
 
+@pytest.mark.wc
 def test_values_are_rows(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     words = {f"w{i}": i for i in range(1, 200)}
     combine(conn, words)
     add(conn, {"pending": 7})
@@ -100,15 +100,15 @@ def test_columns_and_conditions_are_pushed_down(spark: Any, dsn: str, conn: psyc
     assert frame.where("word = 'w7' or n = 8").count() == 2
 
 
+@pytest.mark.wc
 def test_given_schema_is_used(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     combine(conn, {"a": 1})
     reader = spark.read.format("pgcombine").options(queue="wc", dsn=dsn)
     assert [tuple(row) for row in reader.schema("n bigint").load().collect()] == [(1,)]
 
 
+@pytest.mark.wc
 def test_missing_queue_or_column_is_refused(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     assert read(spark, dsn).collect() == []
     for wrong in ({"columns": "none"}, {"queue": "none"}):
         with pytest.raises(PgCombineError, match='"none"'), explained():
@@ -155,8 +155,8 @@ _WRONG = [
 ]
 
 
+@pytest.mark.wc(buckets=1)
 def test_wrong_condition_is_named(dsn: str, conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     combine(conn, {"a": 1})
     for where in _WRONG:
         reader = reader_of(dsn, where=where)
@@ -165,10 +165,10 @@ def test_wrong_condition_is_named(dsn: str, conn: psycopg.Connection) -> None:
             list(reader.read(part))
 
 
+@pytest.mark.wc
 @pytest.mark.jdbc
 def test_jdbc_reader_reads_values(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     """Each predicate makes a task that reads one partition."""
-    make_queue(conn)
     words = {f"w{i}": i for i in range(1, 100)}
     combine(conn, words)
     target = Target.of(dsn)
@@ -184,13 +184,13 @@ def test_jdbc_reader_reads_values(spark: Any, dsn: str, conn: psycopg.Connection
         frame.collect()
 
 
+@pytest.mark.wc
 def test_frame_fails_after_a_rebucket(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
     """Also if the first partition was read from the old tables, if these were dropped, and if the number is as before.
 
     Spark repeats a task four times, so only one of these frames is read by Spark.
     """
 
-    make_queue(conn)
     words = {f"w{i}": i for i in range(1, 1001)}
     combine(conn, words)
     frame = read(spark, dsn)

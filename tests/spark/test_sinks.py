@@ -39,10 +39,10 @@ def left(conn: psycopg.Connection) -> int:
     )
 
 
+@pytest.mark.wc
 @SINKS
 @pytest.mark.parametrize("preaggregate", [False, True])
 def test_rows_become_updates(spark: Any, conn: psycopg.Connection, write: Write, sink: str, preaggregate: bool) -> None:
-    make_queue(conn)
     write(sink, frame(spark), preaggregate=preaggregate)
     assert one(conn, "select pgcombine.backlog('wc')") == (5 if preaggregate else 6)
     combine_all(conn)
@@ -50,9 +50,9 @@ def test_rows_become_updates(spark: Any, conn: psycopg.Connection, write: Write,
     assert left(conn) == 0
 
 
+@pytest.mark.wc
 @COPY_FIRST
 def test_run_id_counts_once(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
-    make_queue(conn)
     for parts, run in ((3, "r"), (2, "r"), (3, "s")):
         write(sink, frame(spark, parts=parts), run_id=run)
     combine_all(conn)
@@ -68,9 +68,9 @@ def writer_of(dsn: str, **options: str) -> Any:
     return BatchWriter(Options.of({"queue": "wc", "dsn": dsn, **options}, reading=False), schema, overwrite=False)
 
 
+@pytest.mark.wc
 def test_tasks_of_an_applied_run_read_their_rows(dsn: str, conn: psycopg.Connection) -> None:
     """Spark kills the Python process of a task that leaves rows, and a new process for each task is slow."""
-    make_queue(conn)
     batches = [pa.record_batch({"word": ["a"], "n": [number]}) for number in range(3)]
     first = writer_of(dsn, runId="r")
     first.commit([first.write(iter(batches))])
@@ -86,17 +86,17 @@ def test_tasks_of_an_applied_run_read_their_rows(dsn: str, conn: psycopg.Connect
     assert one(conn, "select pgcombine.backlog('wc')") == 3
 
 
+@pytest.mark.wc
 @pytest.mark.jdbc
 def test_jdbc_returns_its_result(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     assert write_jdbc(frame(spark), "wc", dsn, "r").updates == 6
     again = write_jdbc(frame(spark), "wc", dsn, "r")
     assert (again.updates, again.applied) == (6, False)
 
 
+@pytest.mark.wc
 @COPY_FIRST
 def test_empty_frame_writes_nothing(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
-    make_queue(conn)
     write(sink, frame(spark, []), run_id="r")
     assert (one(conn, "select pgcombine.backlog('wc')"), left(conn)) == (0, 0)
 
@@ -140,9 +140,9 @@ def test_values_of_all_types_are_written(spark: Any, conn: psycopg.Connection, w
     assert stored[1][3:] == (None,) * 8
 
 
+@pytest.mark.wc
 @COPY_FIRST
 def test_frame_that_does_not_fit_is_refused(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
-    make_queue(conn)
     for schema in (
         *("word string, n bigint, m int", "n bigint", "word string, n string", "word string, n double"),
         *("word bigint, n bigint", "word void, n bigint", "word string, n decimal(10,2)"),
@@ -224,9 +224,9 @@ def test_raw_errors_have_no_traceback_of_python(spark: Any, conn: psycopg.Connec
         assert message in (told if "value" in message else told.splitlines()[0])
 
 
+@pytest.mark.wc
 @COPY_FIRST
 def test_jobs_name_the_queue(spark: Any, conn: psycopg.Connection, dsn: str, sink: str) -> None:
-    make_queue(conn)
     store = spark._jsparkSession.sharedState().statusStore()
     before = store.executionsList().size()
     with staged(frame(spark), "wc", dsn, "2024-02-29", sink=sink) as rows:
@@ -236,9 +236,9 @@ def test_jobs_name_the_queue(spark: Any, conn: psycopg.Connection, dsn: str, sin
     assert spark.sparkContext.getLocalProperty("spark.job.description") is None
 
 
+@pytest.mark.wc
 @COPY_FIRST
 def test_failed_job_leaves_nothing(spark: Any, conn: psycopg.Connection, write: Write, sink: str) -> None:
-    make_queue(conn)
     broken = spark.range(100, numPartitions=4).selectExpr("cast(id as string) word", "100 div (77 - id) as n")
     with pytest.raises(PgCombineError, match="DIVIDE_BY_ZERO"):
         write(sink, broken, run_id="r")
@@ -249,8 +249,8 @@ def test_failed_job_leaves_nothing(spark: Any, conn: psycopg.Connection, write: 
     assert values(conn) == COUNTED
 
 
+@pytest.mark.wc
 def test_wrong_options_of_the_format_are_refused(spark: Any, conn: psycopg.Connection, write: Write) -> None:
-    make_queue(conn)
     for options in (
         *({"mode": "token"}, {"mode": "fast"}, {"preaggregate": "perhaps"}, {"runId": ""}, {"dsn": ""}),
         *({"preagregate": "true"}, {"queue": "none"}, {"dsn": "postgresql://127.0.0.1:1/none"}),
@@ -259,9 +259,9 @@ def test_wrong_options_of_the_format_are_refused(spark: Any, conn: psycopg.Conne
             write("copy", frame(spark), **options)
 
 
+@pytest.mark.wc
 @pytest.mark.jdbc
 def test_wrong_options_of_jdbc_are_refused(spark: Any, conn: psycopg.Connection, dsn: str, write: Write) -> None:
-    make_queue(conn)
     for level in ("NONE", "none"):
         with pytest.raises(ConfigError, match="isolationLevel=NONE"):
             write("jdbc", frame(spark), isolationLevel=level)
@@ -276,8 +276,8 @@ def test_wrong_options_of_jdbc_are_refused(spark: Any, conn: psycopg.Connection,
     assert left(conn) == 0
 
 
+@pytest.mark.wc
 def test_overwrite_is_refused(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     writer = frame(spark).write.format("pgcombine").option("queue", "wc").option("dsn", dsn)
     with (
         pytest.raises(ConfigError, match='"wc"'),

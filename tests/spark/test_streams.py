@@ -29,9 +29,9 @@ SINKS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.wc
 @SINKS
 def test_batches_count_once(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str) -> None:
-    make_queue(conn)
     stream = Stream(spark, dsn, tmp_path, sink)
     stream.add("a b a", "c")
     stream.run()
@@ -48,12 +48,12 @@ def test_batches_count_once(spark: Any, dsn: str, conn: psycopg.Connection, tmp_
     assert one(conn, "select count(*) from pgcombine.spark_load") == 0
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 @SINKS
 def test_streams_into_one_queue_count_apart(
     spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str
 ) -> None:
-    make_queue(conn)
     for name in ("one", "two"):
         stream = Stream(spark, dsn, tmp_path / name, sink)
         stream.add("a b")
@@ -67,9 +67,9 @@ def test_streams_into_one_queue_count_apart(
     assert values(conn) == {"a": 3, "b": 3}
 
 
+@pytest.mark.wc
 @SINKS
 def test_failed_batch_is_replayed(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str) -> None:
-    make_queue(conn)
     conn.execute("alter table pgcombine.wc_updates add constraint refused check (word <> 'b')")
     stream = Stream(spark, dsn, tmp_path, sink)
     stream.add("a b", "c")
@@ -82,9 +82,9 @@ def test_failed_batch_is_replayed(spark: Any, dsn: str, conn: psycopg.Connection
     assert values(conn) == {"a": 1, "b": 1, "c": 1}
 
 
+@pytest.mark.wc
 @pytest.mark.jdbc
 def test_second_write_of_a_batch_is_refused(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
 
     def twice(df: Any, batch: int) -> None:
         write_jdbc(df, "wc", dsn)
@@ -104,9 +104,9 @@ def test_second_write_of_a_batch_is_refused(spark: Any, dsn: str, conn: psycopg.
     assert values(conn) == {"a": 3, "b": 3}  # the first write had been applied, under the batch's own id
 
 
+@pytest.mark.wc
 @pytest.mark.pyspark(">=4.1")
 def test_run_id_of_a_stream_is_refused(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
     stream = Stream(spark, dsn, tmp_path, "copy")
     stream.add("a b")
     with pytest.raises(PgCombineError), explained():
@@ -118,9 +118,9 @@ def test_run_id_of_all_batches_is_refused(dsn: str) -> None:
         foreach_batch("wc", dsn, run_id="r")
 
 
+@pytest.mark.wc
 @pytest.mark.slow
 def test_initialize_loads_all_or_nothing(spark: Any, dsn: str, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     frame = spark.range(1000, numPartitions=4).selectExpr("cast(id as string) word", "id as n")
     initialize(frame, "wc", dsn)
     assert values(conn) == {str(n): n for n in range(1, 1000)}  # a key with n = 0 has no value

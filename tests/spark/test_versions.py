@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.queues import make_queue, one
+from support.queues import one
 from support.servers import embedded_only
 
 from pgcombine.errors import PgCombineError
@@ -44,11 +44,11 @@ def test_format_loads_without_classes_of_streams() -> None:
     assert f"needs PySpark 4.1 or later, and this is {version('pyspark')}: " in line
 
 
+@pytest.mark.wc
 @pytest.mark.spark
 @pytest.mark.pyspark("<4.1")
 @embedded_only
 def test_format_refuses_streams(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
-    make_queue(conn)
     stream = Stream(spark, dsn, tmp_path, "copy")
     stream.add("a b")
     with pytest.raises(PgCombineError, match=r"4\.1.*4\.0"), explained():

@@ -47,7 +47,7 @@ class Server:
         self.dsn = dsn
         with psycopg.connect(dsn) as conn:
             self.version = conn.info.server_version // 10000
-        self._template: str | None = None
+        self._templates: dict[str, str] = {}
 
     def execute(self, statement: sql.Composable) -> None:
         with psycopg.connect(self.dsn, autocommit=True) as conn:
@@ -67,25 +67,38 @@ class Server:
             self.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
     @contextmanager
-    def migrated(self) -> Iterator[str]:
-        """The URI of a new database with pgcombine's schema, copied from a template."""
-        from pgcombine import schema
+    def migrated(self, queue: Mapping[str, object] | None = None) -> Iterator[str]:
+        """The URI of a new database with pgcombine's schema, copied from a template.
 
-        if self._template is None:
-            name = f"pgcombine_template_{os.getpid()}"
-            # If a migration failed in an earlier test, its incomplete template is still there.
-            self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
-            self.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
-            schema.upgrade(with_database(self.dsn, name))
-            self._template = name
-        with self.database(template=self._template) as dsn:
+        ``queue`` are the options with which ``make_queue`` makes the queue ``wc`` in the template.
+        """
+        with self.database(template=self._template(queue)) as dsn:
             yield dsn
 
+    def _template(self, queue: Mapping[str, object] | None) -> str:
+        from pgcombine import schema
+        from support.queues import make_queue
+
+        key = repr(queue)
+        if key not in self._templates:
+            source = "template0" if queue is None else self._template(None)
+            name = f"pgcombine_template_{os.getpid()}_{len(self._templates)}"
+            # If a migration failed in an earlier test, its incomplete template is still there.
+            self.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+            self.execute(sql.SQL("create database {} template {}").format(*map(sql.Identifier, (name, source))))
+            if queue is None:
+                schema.upgrade(with_database(self.dsn, name))
+            else:
+                with psycopg.connect(with_database(self.dsn, name)) as conn:
+                    make_queue(conn, **queue)
+            self._templates[key] = name
+        return self._templates[key]
+
     def close(self) -> None:
-        """Drop the template, since a given server outlives the tests."""
-        if self._template is not None:
-            self.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(self._template)))
-            self._template = None
+        """Drop the templates, since a given server outlives the tests."""
+        for name in self._templates.values():
+            self.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+        self._templates.clear()
 
 
 class Servers:

@@ -136,10 +136,10 @@ def test_pages_of_few_queues_look_right(
             look_at(tab, client, f"few-{name}", path, pictures)
 
 
+@pytest.mark.wc
 @embedded_only
 def test_phone_shows_passes_before_values(conn: psycopg.Connection, dsn: str, tab: Tab, pictures: Path) -> None:
     """On a narrow screen, the page of a queue shows ten passes and then 20 values, and isn't too long."""
-    make_queue(conn)
     for _ in range(5):
         add(conn, {f"word{i}": i for i in range(200)})
         combine_all(conn)

@@ -101,9 +101,9 @@ def test_other_sites_may_only_link(dsn: str) -> None:
             assert client.get("/healthz", headers=headers).status_code == status, headers
 
 
+@pytest.mark.wc
 @embedded_only
 def test_form_of_another_site_is_refused(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with served(dsn, actions=True) as client:
         own = address(client)
         data = {"form_key": form_key(client, "/queues/wc")}
@@ -131,9 +131,9 @@ def test_form_of_another_site_is_refused(conn: psycopg.Connection, dsn: str) -> 
         assert one(conn, "select paused from pgcombine.queue") is True
 
 
+@pytest.mark.wc
 @embedded_only
 def test_large_or_odd_forms_are_refused(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with served(dsn, actions=True) as client:
         headers = {"Origin": address(client)}
         key = form_key(client, "/queues/wc")

@@ -101,8 +101,8 @@ def test_page_shows_a_queue(busy: None, conn: psycopg.Connection, dsn: str) -> N
     assert len(page.all("svg")) == 4
 
 
+@pytest.mark.wc
 def test_cells_show_the_buckets(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     add(conn, {f"w{i}": 1 for i in range(200)})
     pending = dict(conn.execute("select bucket, pending from pgcombine.bucket_stat").fetchall())
     assert sum(pending.values()) == 200
@@ -124,8 +124,8 @@ def test_cells_show_the_buckets(conn: psycopg.Connection, dsn: str) -> None:
     assert "division <by> zero 22012" in page.text
 
 
+@pytest.mark.wc
 def test_throughput_is_shown_by_minute(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     conn.execute(
         "insert into pgcombine.pass_minute select 'wc', date_trunc('minute', now()) - make_interval(mins => i), 1, 600,"
         " 60, 60, 0.1 from unnest(array[10, 9, 5]) i"
@@ -311,10 +311,10 @@ def test_locked_table_blocks_no_page(busy: None, dsn: str) -> None:
         assert client.get("/queues/wc").status_code == 200
 
 
+@pytest.mark.wc
 @embedded_only
 def test_page_leaves_out_a_slow_statement(conn: psycopg.Connection, dsn: str) -> None:
     """A view that sleeps for ten minutes replaces the table of values."""
-    make_queue(conn)
     conn.execute("alter table pgcombine.wc_values rename to wc_others")
     conn.execute("create view pgcombine.wc_values as select 'a' as word, 1 as n from pg_sleep(600)")
     with served(dsn, seconds=0.5) as client:

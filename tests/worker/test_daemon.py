@@ -29,10 +29,10 @@ WORKER_PID = (
 )
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("paused_first", [True, False])
 def test_pause_stops_passes_and_resume_wakes_the_worker(conn: psycopg.Connection, dsn: str, paused_first: bool) -> None:
     """The worker polls once an hour, so only the notification of ``resume`` wakes it in time."""
-    make_queue(conn)
     make_queue(conn, "other")
     if paused_first:
         conn.execute("select pgcombine.pause('wc')")
@@ -50,8 +50,8 @@ def test_pause_stops_passes_and_resume_wakes_the_worker(conn: psycopg.Connection
         eventually(lambda: values(conn) == {"a": 2}, what="updates that came during the pause are combined")
 
 
+@pytest.mark.wc(buckets=1)
 def test_pause_lets_the_pass_in_progress_end(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     with psycopg.connect(dsn) as blocker, workers(dsn, "wc", poll=0.05):
         blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
         add(conn, {"a": 1})
@@ -61,10 +61,10 @@ def test_pause_lets_the_pass_in_progress_end(conn: psycopg.Connection, dsn: str)
         eventually(lambda: values(conn) == {"a": 1}, what="the pass commits")
 
 
+@pytest.mark.wc(buckets=1)
 def test_worker_logs_a_conflict_at_debug_level_only(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with caplog.at_level(logging.DEBUG, logger="pgcombine"), workers(dsn, "wc", poll=0.05) as worker:
         eventually(lambda: values(conn) == {"a": 1}, what="the worker combines")
@@ -84,9 +84,9 @@ def test_worker_logs_a_conflict_at_debug_level_only(
     assert conn.execute("select * from pgcombine.failure").fetchall() == []
 
 
+@pytest.mark.wc(buckets=1)
 @embedded_only
 def test_worker_logs_each_pass_as_text_or_json(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     done = run_cli("worker", "--drain", "--verbose", "--dsn", dsn)
     told = r" DEBUG pass queue=wc bucket=0 updates=1 keys=1 changes=1 expired=0 ms=\d+\.\d\n"
@@ -98,10 +98,10 @@ def test_worker_logs_each_pass_as_text_or_json(conn: psycopg.Connection, dsn: st
     assert {"level": "DEBUG", "queue": "wc", "bucket": 0, "updates": 2, "keys": 2, "changes": 2}.items() <= told.items()
 
 
+@pytest.mark.wc
 def test_status_shows_who_holds_an_old_snapshot(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    make_queue(conn)
     # status shows snapshots older than a minute; the test lowers this age to zero
     monkeypatch.setattr("pgcombine.cli.overview.old_snapshots", partial(old_snapshots, older_than=0))
 

@@ -9,8 +9,9 @@ import json
 from uuid import uuid4
 
 import psycopg
+import pytest
 from support import eventually, run_cli
-from support.queues import make_queue, one
+from support.queues import one
 from support.servers import embedded_only
 from support.sessions import workers
 
@@ -28,8 +29,8 @@ def stages(conn: psycopg.Connection) -> int:
     return one(conn, r"select count(*) from pg_class where relname ~ '^spark_stage_\d+$'")
 
 
+@pytest.mark.wc
 def test_command_removes_dead_loads(dsn: str, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     for age in ("25 hours", "3 hours", "0 s"):
         begin_dead_load(conn, age)
     for run, age in (("r", "40 days"), ("s", "4 days")):
@@ -46,8 +47,8 @@ def test_command_removes_dead_loads(dsn: str, conn: psycopg.Connection) -> None:
     assert run_cli("spark", "clean", "--older-than", "-1", "--dsn", dsn).returncode == 2
 
 
+@pytest.mark.wc
 def test_worker_removes_dead_loads(dsn: str, conn: psycopg.Connection) -> None:
-    make_queue(conn)
     begin_dead_load(conn, "25 hours")
     begin_dead_load(conn, "1 hour")
     with workers(dsn):

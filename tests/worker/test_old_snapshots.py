@@ -30,8 +30,8 @@ def test_old_snapshots_names_the_holders(conn: psycopg.Connection, dsn: str) -> 
         assert old_snapshots(conn, 0) == []
 
 
+@pytest.mark.wc
 def test_open_write_counts_as_an_old_snapshot(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with psycopg.connect(dsn) as writer:
         add(writer, {"a": 1})
         assert [found["pid"] for found in old_snapshots(conn, 0)] == [writer.info.backend_pid]
@@ -50,10 +50,10 @@ def test_prepared_transaction_counts_as_an_old_snapshot(conn: psycopg.Connection
     assert old_snapshots(conn, 0) == []
 
 
+@pytest.mark.wc
 def test_worker_warns_of_an_old_snapshot_once(
     dsn: str, conn: psycopg.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    make_queue(conn)
     with psycopg.connect(dsn, application_name="report") as holder, caplog.at_level(logging.WARNING):
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         holder.execute("select 1")

@@ -17,7 +17,7 @@ from psycopg import sql
 from support import eventually, run_cli, start_cli
 from support.audit import Change as Told
 from support.audit import follow
-from support.queues import add, make_queue, one, values
+from support.queues import add, one, values
 from support.servers import embedded_only
 from support.sessions import workers
 from support.states import raises_state
@@ -160,8 +160,8 @@ def test_passes_without_the_observers_function_are_refused(conn: Connection, dsn
     assert values(conn, "lengths") == {1: 2, 2: 2, 3: 1}
 
 
+@pytest.mark.wc
 def test_worker_skips_queues_whose_observers_it_lacks(conn: Connection, dsn: str) -> None:
-    make_queue(conn)
     other = word_count("other")
     other.on_change(lambda tx, changes: None, name="nothing")
     other.create(conn)
@@ -342,8 +342,8 @@ def test_functions_that_would_never_run_are_refused() -> None:
         queue.on_change(portions)
 
 
+@pytest.mark.wc
 def test_drain_declares_observers(conn: Connection, dsn: str) -> None:
-    make_queue(conn)
     queue = word_count()
     queue.on_change(lambda tx, changes: None, name="late")
     drain(dsn, queue)  # declares the observers of the queue in the database
@@ -372,12 +372,12 @@ nothing = 5
 """
 
 
+@pytest.mark.wc
 @embedded_only
 @pytest.mark.parametrize(
     "attribute", ["app", *(pytest.param(name, marks=pytest.mark.slow) for name in ("wc", "queues"))]
 )
 def test_worker_loads_observers_of_an_application(conn: Connection, dsn: str, tmp_path: Path, attribute: str) -> None:
-    make_queue(conn)
     conn.execute("create table copy (word text, n bigint)")
     (tmp_path / "shop.py").write_text(textwrap.dedent(APP))
     add(conn, {"a": 1})

@@ -136,8 +136,8 @@ def test_failures_are_shared_and_retried_after_growing_waits(conn: psycopg.Conne
     assert conn.execute(failure).fetchall() == []
 
 
+@pytest.mark.wc
 def test_success_writes_nothing_about_failures(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     add(conn, {f"w{i}": 1 for i in range(50)})
     drain(dsn, "wc")
     conn.execute("select pg_stat_force_next_flush()")
@@ -175,8 +175,8 @@ def test_cancelled_statement_quarantines_no_key(conn: psycopg.Connection, dsn: s
     assert current(conn) == {"bad": 1, "good": 1}
 
 
+@pytest.mark.wc(buckets=1)
 def test_pass_over_a_hash_range_may_succeed(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     fail_on(conn, "bad")
     words = {f"w{i}": 1 for i in range(20)}
     add(conn, words | {"bad": 1})
@@ -195,10 +195,10 @@ def test_pass_over_a_hash_range_may_succeed(conn: psycopg.Connection) -> None:
     assert values(conn) == words
 
 
+@pytest.mark.wc(buckets=1)
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
 def test_old_snapshot_combines_no_quarantined_key(conn: psycopg.Connection, dsn: str, isolation: str) -> None:
     """A transaction that began before the quarantine must not combine later updates of the key."""
-    make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
     with psycopg.connect(dsn, autocommit=True) as old:
         old.execute(f"begin isolation level {isolation}")
@@ -217,8 +217,8 @@ def test_old_snapshot_combines_no_quarantined_key(conn: psycopg.Connection, dsn:
     assert quarantined_updates(conn) == {"bad": 2}
 
 
+@pytest.mark.wc(buckets=1)
 def test_a_retry_with_an_old_snapshot_leaves_nothing_behind(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
     hold(conn, word="bad")
     with psycopg.connect(dsn, autocommit=True) as old:
@@ -251,8 +251,8 @@ def test_key_of_several_columns_is_quarantined(conn: psycopg.Connection, dsn: st
     assert one(conn, "select n from pgcombine.wc_values where x = 5") == 3
 
 
+@pytest.mark.wc(buckets=1)
 def test_queue_with_quarantined_updates_is_not_dropped(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"bad": 1})
     hold(conn, word="bad")
     with pytest.raises(QueueNotEmptyError):

@@ -77,13 +77,13 @@ def test_views_work_on_a_standby(standby: str) -> None:
         assert one(conn, "select pending from pgcombine.queue_stat") == 1
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     ("whom", "where"),
     [pytest.param("database", "set for the database", marks=pytest.mark.slow), ("role", "set for the role")],
 )
 def test_worker_waits_while_a_setting_forbids_writes(dsn: str, conn: psycopg.Connection, whom: str, where: str) -> None:
     """The worker waits while default_transaction_read_only is on: at its start, and when it connects again."""
-    make_queue(conn)
     role = f"reader_{conn.info.backend_pid}"
     name = {"database": conn.info.dbname, "role": role}[whom]
     conn.execute(sql.SQL("create role {} superuser login password 'not-secret'").format(sql.Identifier(role)))
@@ -123,9 +123,9 @@ def test_worker_waits_while_a_setting_forbids_writes(dsn: str, conn: psycopg.Con
         conn.execute(sql.SQL("drop role {}").format(sql.Identifier(role)))
 
 
+@pytest.mark.wc
 def test_read_only_session_records_no_failure(dsn: str, conn: psycopg.Connection) -> None:
     """A session that becomes read-only, as after a reload of the configuration, records no failure of a bucket."""
-    make_queue(conn)
     add(conn, {"a": 1})
     (bucket,) = conn.execute("select bucket from pgcombine_internal.busy()").fetchone() or (None,)
     with closing(open_connection(dsn)) as worker:

@@ -333,8 +333,8 @@ def test_the_journal_of_many_hash_ranges_is_trimmed(queue: psycopg.Connection) -
     assert one(queue, "select pgcombine.backlog('wc')") == 0
 
 
+@pytest.mark.wc
 def test_a_worker_deletes_old_tokens(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     tokens = (
         "insert into pgcombine.token (queue, role, token, at)"
         " select 'wc', '', i::text, now() - interval '15 days' from generate_series(1, 25000) i"
@@ -366,9 +366,9 @@ def test_segments_are_reclaimed_while_a_session_writes(conn: psycopg.Connection,
             eventually(lambda: is_free((number + 1) % RING), what="the next segment is empty")  # noqa: B023
 
 
+@pytest.mark.wc
 def test_single_updates_truncate_nothing(conn: psycopg.Connection, dsn: str) -> None:
     """Truncating changes the catalog, so a worker doesn't truncate a segment with few updates during its round."""
-    make_queue(conn)
     files = "select array_agg(pg_relation_filenode(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf"
     before = one(conn, files)
     with workers(dsn, "wc", poll=0.05):

@@ -103,8 +103,8 @@ def test_slow_key_does_not_delay_others(conn: psycopg.Connection, dsn: str, word
     assert one(conn, "select count(*) from pgcombine.failure") == 0
 
 
+@pytest.mark.wc(buckets=1)
 def test_next_pass_takes_half_as_many_updates(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     add(conn, WORDS)
     for most in (50, 25, 12, 6):
         assert cancelled(conn)
@@ -133,8 +133,8 @@ def test_limit_grows_to_that_of_the_queue(conn: psycopg.Connection) -> None:
     assert values(conn) == WORDS
 
 
+@pytest.mark.wc(buckets=1)
 def test_failing_hash_range_is_retried_after_the_others(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {f"w{i}": 1 for i in range(4)})
     while one(conn, "select coalesce(min(pass_limit), 2) from pgcombine.failure") > 1:
         assert cancelled(conn)
@@ -147,8 +147,8 @@ def test_failing_hash_range_is_retried_after_the_others(conn: psycopg.Connection
     assert len(seen) == 4
 
 
+@pytest.mark.wc(buckets=1)
 def test_limit_does_not_fall_below_one_update(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     add(conn, WORDS)
     times = 1
     while cancelled(conn):

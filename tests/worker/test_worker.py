@@ -69,9 +69,9 @@ def ended(process: Process, *, timeout: float = 30) -> tuple[int, str]:
     return process.returncode, out
 
 
+@pytest.mark.wc
 def test_insert_of_any_session_wakes_the_worker(conn: psycopg.Connection, dsn: str) -> None:
     """The worker polls once an hour, so only a notification can wake it."""
-    make_queue(conn)
     with start_cli("worker", "wc", "--poll", 3600, "--dsn", dsn) as process:
         for n in (1, 2, 3):
             eventually(lambda: worker_listens(conn), what="the worker listens")
@@ -184,9 +184,9 @@ def test_busy_worker_polls_idle_and_new_queues(conn: psycopg.Connection, dsn: st
         eventually(lambda: values(conn, "wc") == {"a": total}, what="all updates are combined")
 
 
+@pytest.mark.wc
 def test_worker_releases_the_idle_lock_of_a_paused_queue(conn: psycopg.Connection, dsn: str) -> None:
     """If the worker kept the lock, each commit to the paused queue would notify the worker without need."""
-    make_queue(conn)
     make_queue(conn, "other")
     with workers(dsn, poll=3600):
         eventually(lambda: worker_listens(conn), what="the worker listens")
@@ -197,12 +197,12 @@ def test_worker_releases_the_idle_lock_of_a_paused_queue(conn: psycopg.Connectio
             eventually(lambda: one(listener, f"select {lock}"), what="the idle lock is free")
 
 
+@pytest.mark.wc
 def test_worker_polls_often_while_a_transaction_with_updates_is_open(conn: psycopg.Connection, dsn: str) -> None:
     """A transaction that enqueues while the worker is awake doesn't notify, but shares the idle lock until it ends.
 
     While the worker can't take the lock, it polls often.
     """
-    make_queue(conn)
     with psycopg.connect(dsn) as writer, psycopg.connect(dsn) as blocker, workers(dsn, "wc", poll=3600) as worker:
         last_poll = f"select max(query_start) {OF_WORKERS}"
         for n in range(1, 10, 2):
@@ -224,8 +224,8 @@ def test_worker_polls_often_while_a_transaction_with_updates_is_open(conn: psyco
     assert values(conn) == {"a": 10}
 
 
+@pytest.mark.wc(buckets=1)
 def test_sigterm_in_a_pass_ends_the_pass_first(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     with psycopg.connect(dsn) as blocker, start_cli("worker", "wc", "--dsn", dsn) as process:
         blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
         add(conn, {"a": 1})
@@ -237,9 +237,9 @@ def test_sigterm_in_a_pass_ends_the_pass_first(conn: psycopg.Connection, dsn: st
     assert "combined: 1 update in 1 pass, 1 change" in out
 
 
+@pytest.mark.wc
 @embedded_only
 def test_drain_commands_combine(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     make_queue(conn, "other")
     add(conn, {"a": 1, "b": 1})
     add(conn, {"a": 1}, "other")
@@ -255,9 +255,9 @@ def test_drain_commands_combine(conn: psycopg.Connection, dsn: str) -> None:
     assert values(conn, "other") == {"a": 1}
 
 
+@pytest.mark.wc(buckets=1)
 def test_drain_ends_beside_a_writer(conn: psycopg.Connection, dsn: str) -> None:
     """drain ends without an error, although updates are enqueued after its last pass."""
-    make_queue(conn, buckets=1)
     over = threading.Event()
 
     def write() -> None:
@@ -273,8 +273,8 @@ def test_drain_ends_beside_a_writer(conn: psycopg.Connection, dsn: str) -> None:
             over.set()
 
 
+@pytest.mark.wc(buckets=1)
 def test_drain_raises_with_the_reason(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as rival:
         rival.execute("select from pgcombine.bucket for update")
@@ -293,10 +293,10 @@ def test_drain_raises_with_the_reason(conn: psycopg.Connection, dsn: str) -> Non
         drain(dsn, "cw")
 
 
+@pytest.mark.wc(buckets=2)
 def test_failing_bucket_does_not_delay_others(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    make_queue(conn, buckets=2)
     bad, good = word_in(conn, 0), word_in(conn, 1)
     add(conn, [(bad, 2**63 - 1), (bad, 1)])
     with workers(dsn, "wc", poll=0.05) as worker:
@@ -311,6 +311,7 @@ def test_failing_bucket_does_not_delay_others(
     assert worker.totals.updates == 6
 
 
+@pytest.mark.wc(buckets=2)
 @pytest.mark.parametrize(
     ("options", "logged"), [("-c lock_timeout=50ms", "pass.locked"), ("-c statement_timeout=1s", "pass.failed")]
 )
@@ -318,7 +319,6 @@ def test_timeout_does_not_disconnect_the_worker(
     conn: psycopg.Connection, dsn: str, caplog: pytest.LogCaptureFixture, options: str, logged: str
 ) -> None:
     """psycopg raises an OperationalError for a timeout, but the connection still works, so the worker keeps it."""
-    make_queue(conn, buckets=2)
     locked, free = word_in(conn, 0), word_in(conn, 1)
     impatient = psycopg.conninfo.make_conninfo(dsn, options=options)
     with psycopg.connect(dsn) as blocker, workers(impatient, "wc", poll=0.05):
@@ -363,9 +363,9 @@ def test_worker_survives_a_restart_of_the_server(tmp_path: Path, filled: Filled,
         server.stop("immediate")
 
 
+@pytest.mark.wc(buckets=1)
 @embedded_only
 def test_drain_obeys_the_workers_timeouts(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as other:
         other.execute("lock table pgcombine.wc_values in access exclusive mode")
@@ -419,9 +419,9 @@ def test_worker_with_wrong_arguments_raises(conn: psycopg.Connection, dsn: str, 
             Worker(dsn, poll=number)
 
 
+@pytest.mark.wc
 def test_a_worker_ends_when_another_version_upgrades_the_schema(conn: psycopg.Connection, dsn: str) -> None:
     """The worker checks the schema when it connects again, and raises."""
-    make_queue(conn)
     worker = Worker(dsn, ["wc"], poll=0.05)
 
     def run() -> None:

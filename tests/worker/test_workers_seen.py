@@ -22,8 +22,8 @@ def seen(conn: psycopg.Connection) -> list[dict[str, Any]]:
     return status.workers(conn)
 
 
+@pytest.mark.wc
 def test_view_shows_each_worker(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     make_queue(conn, "other")
     assert seen(conn) == []
     began = datetime.now(UTC) - timedelta(seconds=1)
@@ -45,8 +45,8 @@ def test_view_shows_each_worker(conn: psycopg.Connection, dsn: str) -> None:
     eventually(lambda: seen(conn) == [], what="no worker is shown")
 
 
+@pytest.mark.wc(buckets=1)
 def test_view_shows_what_each_worker_does(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     with psycopg.connect(dsn) as blocker, workers(dsn, "wc"):
         blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
         add(conn, {"a": 1})
@@ -55,9 +55,9 @@ def test_view_shows_what_each_worker_does(conn: psycopg.Connection, dsn: str) ->
         eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="the pass has ended")
 
 
+@pytest.mark.wc
 def test_every_role_sees_the_workers(conn: psycopg.Connection, dsn: str) -> None:
     """A role without rights sees the workers, although pg_stat_activity hides the state of their sessions from it."""
-    make_queue(conn)
     role = sql.Identifier(f"nobody_{conn.info.backend_pid}")
     conn.execute(sql.SQL("create role {}").format(role))
     try:
@@ -82,8 +82,8 @@ def test_worker_names_differ() -> None:
     assert all(len(f"pgcombine worker {name}") <= 63 for name in names)
 
 
+@pytest.mark.wc
 def test_status_shows_workers(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     assert "no worker is connected" in run_cli("status", "--dsn", dsn).stdout
     assert json.loads(run_cli("status", "--json", "--dsn", dsn).stdout)["workers"] == []
     with workers(dsn, "wc") as worker:

@@ -18,8 +18,8 @@ def entries(conn: psycopg.Connection, export: str = "search") -> list[tuple[obje
     return [row[:-1] for row in found]
 
 
+@pytest.mark.wc
 def test_every_change_is_an_entry(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     make_export(conn)
     for updates in ({"a": 1}, {"a": 2}, {"b": 1}, {"a": -3}):
         add(conn, updates)
@@ -45,8 +45,8 @@ def test_exports_of_a_queue_have_all_its_columns(conn: psycopg.Connection) -> No
     assert entries(conn) == []
 
 
+@pytest.mark.wc
 def test_existing_values_are_exported_on_request(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     add(conn, {"a": 1, "b": 2})
     combine_all(conn)
     make_export(conn)
@@ -55,9 +55,9 @@ def test_existing_values_are_exported_on_request(conn: psycopg.Connection) -> No
     assert sorted(entries(conn, "full")) == [("a", None, 1), ("b", None, 2)]
 
 
+@pytest.mark.wc(buckets=1)
 def test_pass_with_an_older_snapshot_fails_to_serialize(conn: psycopg.Connection, dsn: str) -> None:
     """Otherwise the pass wouldn't see the new observer, and would write no entries."""
-    make_queue(conn, buckets=1)
     add(conn, {"a": 1})
     with psycopg.connect(dsn, autocommit=True) as pass_:
         pass_.execute("begin isolation level repeatable read")
@@ -70,11 +70,11 @@ def test_pass_with_an_older_snapshot_fails_to_serialize(conn: psycopg.Connection
     assert entries(conn) == [("a", None, 1)]
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(("compact", "expected"), [(True, 2), (False, 5)])
 def test_compaction_keeps_first_old_last_new_last_sequence(
     conn: psycopg.Connection, compact: bool, expected: int
 ) -> None:
-    make_queue(conn)
     make_export(conn, buckets=1, compact=compact)
     for updates in ({"a": 1}, {"b": 1}, {"a": 2}, {"a": 3}, {"b": -1}):
         add(conn, updates)
@@ -88,8 +88,8 @@ def test_compaction_keeps_first_old_last_new_last_sequence(
     assert rows(conn, "search_exports") == []
 
 
+@pytest.mark.wc
 def test_one_session_at_a_time_locks_a_bucket(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     make_export(conn, buckets=1)
     assert one(conn, "select pgcombine_internal.claim_export('search')") is None
     add(conn, {"a": 1})
@@ -100,8 +100,8 @@ def test_one_session_at_a_time_locks_a_bucket(conn: psycopg.Connection, dsn: str
     assert one(conn, "select pgcombine_internal.claim_export('search')") == 0
 
 
+@pytest.mark.wc
 def test_drop_export_needs_force_for_pending_entries(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     make_export(conn)
     add(conn, {"a": 1})
     combine_all(conn)
@@ -138,6 +138,7 @@ def test_exported_queue_is_dropped_only_with_force(conn: psycopg.Connection) -> 
     assert one(conn, "select count(*) from pg_class where relnamespace = 'pgcombine'::regnamespace") == before
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     ("options", "sqlstate"),
     [
@@ -162,7 +163,6 @@ def test_exported_queue_is_dropped_only_with_force(conn: psycopg.Connection) -> 
     ],
 )
 def test_invalid_definitions_are_refused(conn: psycopg.Connection, options: dict[str, object], sqlstate: str) -> None:
-    make_queue(conn)
     make_queue(conn, "sequence", key=["seq bigint"])
     make_export(conn, export="taken")
     with raises_state(sqlstate):
@@ -170,11 +170,11 @@ def test_invalid_definitions_are_refused(conn: psycopg.Connection, options: dict
     assert one(conn, "select count(*) from pgcombine.export") == 1
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     "target", ["https://host/hook?tenant=5&author=me", "http://[::1]:80/a@b?zipcode=1", "https://host/token"]
 )
 def test_web_addresses_without_a_secret_are_accepted(conn: psycopg.Connection, target: str) -> None:
-    make_queue(conn)
     make_export(conn, exporter="webhook", target=target)
     assert one(conn, "select target from pgcombine.export") == target
 
@@ -191,9 +191,9 @@ def test_unknown_exports_are_refused(conn: psycopg.Connection, call: str) -> Non
         conn.execute(called(call))
 
 
+@pytest.mark.wc
 def test_flush_makes_commits_durable(conn: psycopg.Connection) -> None:
     """The query flush_commits makes earlier commits durable, even those with synchronous_commit = off."""
-    make_queue(conn)
     conn.execute("set synchronous_commit = off")
     add(conn, {"a": 1})
     before = one(conn, "select pg_current_wal_insert_lsn()::text")
@@ -202,8 +202,8 @@ def test_flush_makes_commits_durable(conn: psycopg.Connection) -> None:
     assert one(conn, "show synchronous_commit") == "off"
 
 
+@pytest.mark.wc
 def test_outdated_handover_changes_nothing(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     make_export(conn)
     one(conn, "select pgcombine_internal.own_export('search', 'a', 5)")
     add(conn, {"a": 1})

@@ -52,58 +52,60 @@ def token_of(tx: psycopg.Connection, age: str) -> UUID:
     return UUID(int=moment << 80 | 0x7 << 76 | 0x2 << 62 | secrets.randbits(62))
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     "zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"]
 )  # the date differs from UTC in one of them
-def test_digests_do_not_depend_on_the_time_zone(tx: psycopg.Connection, zone: str) -> None:
-    make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_handshake('a')")
+def test_digests_do_not_depend_on_the_time_zone(conn: psycopg.Connection, zone: str) -> None:
+    conn.execute("select pgcombine_internal.handoff_handshake('a')")
     for day in range(17):  # the retention is 14 days
-        token = token_of(tx, f"{day} days")
-        tx.execute("select pgcombine_internal.handoff_partition(%s)", (token,))
-        tx.execute("insert into pgcombine.handoff_token (token, queue, digest) values (%s, 'wc', %s)", (token, uuid4()))
+        token = token_of(conn, f"{day} days")
+        conn.execute("select pgcombine_internal.handoff_partition(%s)", (token,))
+        conn.execute(
+            "insert into pgcombine.handoff_token (token, queue, digest) values (%s, 'wc', %s)", (token, uuid4())
+        )
     digests = "select * from pgcombine_internal.handoff_digests('b') order by day"
-    tx.execute("set time zone 'UTC'")
-    found = tx.execute(digests).fetchall()
+    conn.execute("set time zone 'UTC'")
+    found = conn.execute(digests).fetchall()
     assert len(found) == 14
-    tx.execute(sql.SQL("set time zone {}").format(zone))
-    assert tx.execute(digests).fetchall() == found
+    conn.execute(sql.SQL("set time zone {}").format(zone))
+    assert conn.execute(digests).fetchall() == found
 
 
-def test_only_recent_tokens_create_partitions(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_handshake('a')")
+@pytest.mark.wc
+def test_only_recent_tokens_create_partitions(conn: psycopg.Connection) -> None:
+    conn.execute("select pgcombine_internal.handoff_handshake('a')")
     claim = "select status from pgcombine_internal.handoff_store_tokens('wc', %s, %s, '{null}')"
     for ahead in range(2, 302):
-        with raises_state("PC041"), tx.transaction():
-            tx.execute(claim, ([token_of(tx, f"-{ahead} days")], [uuid4()]))
+        with raises_state("PC041"), conn.transaction():
+            conn.execute(claim, ([token_of(conn, f"-{ahead} days")], [uuid4()]))
     for age in ("15 days", "300 days", "20000 days"):
-        assert one(tx, claim, [token_of(tx, age)], [uuid4()]) == "expired"
-    assert one(tx, PARTITIONS) is None
+        assert one(conn, claim, [token_of(conn, age)], [uuid4()]) == "expired"
+    assert one(conn, PARTITIONS) is None
     for age in ("100 hours", "5 hours", "-23 hours"):
-        assert one(tx, claim, [token_of(tx, age)], [uuid4()]) == "applied"
-    assert len(one(tx, PARTITIONS)) in (2, 3)
+        assert one(conn, claim, [token_of(conn, age)], [uuid4()]) == "applied"
+    assert len(one(conn, PARTITIONS)) in (2, 3)
 
 
-def test_empty_partitions_of_future_days_are_dropped(tx: psycopg.Connection) -> None:
+@pytest.mark.wc
+def test_empty_partitions_of_future_days_are_dropped(conn: psycopg.Connection) -> None:
     """A clock that was ahead leaves these empty partitions. Partitions with tokens stay, to detect duplicate writes."""
-    make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_handshake('a')")
-    tx.execute("select pgcombine_internal.handoff_clean_up()")
-    near = one(tx, PARTITIONS)
+    conn.execute("select pgcombine_internal.handoff_handshake('a')")
+    conn.execute("select pgcombine_internal.handoff_clean_up()")
+    near = one(conn, PARTITIONS)
     assert len(near) == 3  # today and the next two days
-    used = token_of(tx, "-10 days")
-    tx.execute("select pgcombine_internal.handoff_partition(%s)", (used,))
-    tx.execute("insert into pgcombine.handoff_token (token, queue, digest) values (%s, 'wc', %s)", (used, uuid4()))
-    kept = one(tx, PARTITIONS)
+    used = token_of(conn, "-10 days")
+    conn.execute("select pgcombine_internal.handoff_partition(%s)", (used,))
+    conn.execute("insert into pgcombine.handoff_token (token, queue, digest) values (%s, 'wc', %s)", (used, uuid4()))
+    kept = one(conn, PARTITIONS)
     for ahead in (3, 4, 300):
-        tx.execute("select pgcombine_internal.handoff_partition(%s)", (token_of(tx, f"-{ahead} days"),))
-    assert len(one(tx, PARTITIONS)) == 7
-    tx.execute("select pgcombine_internal.handoff_clean_up()")
-    assert sorted(one(tx, PARTITIONS)) == sorted(kept)
-    tx.execute("delete from pgcombine.handoff_token where token = %s", (used,))
-    tx.execute("select pgcombine_internal.handoff_clean_up()")
-    assert sorted(one(tx, PARTITIONS)) == sorted(near)
+        conn.execute("select pgcombine_internal.handoff_partition(%s)", (token_of(conn, f"-{ahead} days"),))
+    assert len(one(conn, PARTITIONS)) == 7
+    conn.execute("select pgcombine_internal.handoff_clean_up()")
+    assert sorted(one(conn, PARTITIONS)) == sorted(kept)
+    conn.execute("delete from pgcombine.handoff_token where token = %s", (used,))
+    conn.execute("select pgcombine_internal.handoff_clean_up()")
+    assert sorted(one(conn, PARTITIONS)) == sorted(near)
 
 
 def test_placement_is_stable(tx: psycopg.Connection) -> None:
@@ -120,42 +122,42 @@ def test_placement_is_stable(tx: psycopg.Connection) -> None:
         assert without == told or set(told) - set(without) == {"e"}
 
 
-def test_a_payload_is_routed_by_key(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_handshake('a')")
-    holders = tx.execute(
+@pytest.mark.wc
+def test_a_payload_is_routed_by_key(conn: psycopg.Connection) -> None:
+    conn.execute("select pgcombine_internal.handoff_handshake('a')")
+    holders = conn.execute(
         "select number, holders "
         "from pgcombine_internal.handoff_holders('wc', '{\"{fluo,\\\"sp ark\\\",x}\"}', '{a,b,c,d}', 2)"
     ).fetchall()
     words = ["fluo", "sp ark", "x"]
     for server in "abcd":
-        tx.execute("update pgcombine.handoff_server set name = %s", (server,))
+        conn.execute("update pgcombine.handoff_server set name = %s", (server,))
         expected = [{"word": words[number - 1], "n": str(number)} for number, names in holders if server in names]
-        own = one(tx, "select pgcombine_internal.handoff_local_updates('wc', %s, '{a,b,c,d}', 2)", PAYLOAD)
+        own = one(conn, "select pgcombine_internal.handoff_local_updates('wc', %s, '{a,b,c,d}', 2)", PAYLOAD)
         assert (own is None) == (not expected)
-        assert one(tx, "select coalesce(pgcombine_internal.handoff_content('wc', %s), '[]')", own) == expected
-    assert one(tx, "select pgcombine_internal.handoff_local_updates('wc', %s, '{a,b}', 2)", PAYLOAD) == PAYLOAD
+        assert one(conn, "select coalesce(pgcombine_internal.handoff_content('wc', %s), '[]')", own) == expected
+    assert one(conn, "select pgcombine_internal.handoff_local_updates('wc', %s, '{a,b}', 2)", PAYLOAD) == PAYLOAD
     all_slots = list(range(256))
     local = "select pgcombine_internal.handoff_local_updates('wc', %s, null, null, %s)"
-    assert one(tx, local, PAYLOAD, all_slots) is None
+    assert one(conn, local, PAYLOAD, all_slots) is None
 
 
-def test_subset_selects_updates_of_a_payload(tx: psycopg.Connection) -> None:
-    make_queue(tx)
+@pytest.mark.wc
+def test_subset_selects_updates_of_a_payload(conn: psycopg.Connection) -> None:
     content = "select pgcombine_internal.handoff_content('wc', pgcombine_internal.handoff_subset(%s, %s))"
-    assert one(tx, content, PAYLOAD, [2]) == [{"word": "sp ark", "n": "2"}]
+    assert one(conn, content, PAYLOAD, [2]) == [{"word": "sp ark", "n": "2"}]
 
 
-def test_a_token_that_comes_twice_is_applied_once(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_handshake('a')")
+@pytest.mark.wc
+def test_a_token_that_comes_twice_is_applied_once(conn: psycopg.Connection) -> None:
+    conn.execute("select pgcombine_internal.handoff_handshake('a')")
     token, digest, other = new_token(), uuid4(), uuid4()
-    statuses = tx.execute(
+    statuses = conn.execute(
         "select status from pgcombine_internal.handoff_apply(null, 'wc', null, %s, %s, '{null,null,null}', %s)",
         ([token] * 3, [digest, digest, other], [PAYLOAD] * 3),
     ).fetchall()
     assert sorted(statuses) == [("applied",), ("conflict",), ("duplicate",)]
-    assert current(tx) == {"fluo": 1, "sp ark": 2, "x": 3}
+    assert current(conn) == {"fluo": 1, "sp ark": 2, "x": 3}
 
 
 @pytest.mark.parametrize("name", ["number", "c", "t", "u", "slot"])
@@ -194,29 +196,29 @@ def test_slot_of_an_enum_depends_on_its_label(tx: psycopg.Connection) -> None:
     assert copied[0] == copied[1]
 
 
-def test_unfit_updates_are_found(tx: psycopg.Connection) -> None:
-    make_queue(tx)
+@pytest.mark.wc
+def test_unfit_updates_are_found(conn: psycopg.Connection) -> None:
     words = ["x" * 3000 if i == 77 else f"w{i}" for i in range(100)]
     numbers = ["much" if i == 3 else "1" for i in range(100)]
-    payload = one(tx, "select array[%s::text[]::text, %s::text[]::text]::text", words, numbers)
-    found = tx.execute("select number, state from pgcombine_internal.handoff_unfit('wc', %s)", (payload,)).fetchall()
+    payload = one(conn, "select array[%s::text[]::text, %s::text[]::text]::text", words, numbers)
+    found = conn.execute("select number, state from pgcombine_internal.handoff_unfit('wc', %s)", (payload,)).fetchall()
     assert sorted(found) == [(4, "22P02"), (78, "23514")]
-    assert rows(tx, "wc_pending") == []
+    assert rows(conn, "wc_pending") == []
 
 
-def test_shape_depends_on_the_columns(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    shape = one(tx, "select pgcombine_internal.handoff_shape('wc')")
-    make_queue(tx, "same", buckets=2, delete_when=None)
-    assert one(tx, "select pgcombine_internal.handoff_shape('same')") == shape
+@pytest.mark.wc
+def test_shape_depends_on_the_columns(conn: psycopg.Connection) -> None:
+    shape = one(conn, "select pgcombine_internal.handoff_shape('wc')")
+    make_queue(conn, "same", buckets=2, delete_when=None)
+    assert one(conn, "select pgcombine_internal.handoff_shape('same')") == shape
     for name, definition in {
         "a": {"key": ["wort text"]},
         "b": {"value": ["n bigint max"]},
         "c": {"value": ["n int sum"]},
     }.items():
-        make_queue(tx, name, **definition)
-        assert one(tx, "select pgcombine_internal.handoff_shape(%s)", name) != shape
-    assert one(tx, "select pgcombine_internal.handoff_shape('none')") is None
+        make_queue(conn, name, **definition)
+        assert one(conn, "select pgcombine_internal.handoff_shape(%s)", name) != shape
+    assert one(conn, "select pgcombine_internal.handoff_shape('none')") is None
 
 
 @pytest.mark.parametrize(
@@ -291,11 +293,11 @@ def test_new_need_of_repair_invalidates_a_running_rebuild(tx: psycopg.Connection
     assert tx.execute(state).fetchall() == [(None, None)]
 
 
-def test_updates_of_several_payloads_are_appended(tx: psycopg.Connection) -> None:
-    make_queue(tx)
+@pytest.mark.wc
+def test_updates_of_several_payloads_are_appended(conn: psycopg.Connection) -> None:
     payloads = [PAYLOAD, "{}", """{"{NULL,\\"{\\\\\\"y}\\"}","{4,NULL}"}""".replace("NULL,", "z,", 1)]
-    statement = one(tx, "select pgcombine_internal.handoff_insert_sql('wc')")
-    tx.execute(statement.replace("$1", "%s::text[]"), (payloads,))
+    statement = one(conn, "select pgcombine_internal.handoff_insert_sql('wc')")
+    conn.execute(statement.replace("$1", "%s::text[]"), (payloads,))
     expected = [("fluo", 1), ("sp ark", 2), ("x", 3), ("z", 4), ('{"y}', None)]
-    found = tx.execute("select word, n from pgcombine.wc_pending").fetchall()
+    found = conn.execute("select word, n from pgcombine.wc_pending").fetchall()
     assert sorted(found, key=str) == sorted(expected, key=str)

@@ -93,25 +93,25 @@ def test_late_updates_and_expired_keys_stay_in_the_tier(tx: psycopg.Connection) 
     assert [(page, n) for _, page, n in rows(tx, "day_values")] == [("a", 1), ("b", 1)]
 
 
+@pytest.mark.wc(buckets=2)
 @pytest.mark.parametrize("existing", [True, False])
-def test_existing_values_come_once_and_pending_updates_by_a_pass(tx: psycopg.Connection, existing: bool) -> None:
-    make_queue(tx, buckets=2)
-    add(tx, {"aa": 1, "ab": 2, "b": 3})
-    combine_all(tx)
-    add(tx, {"aa": 10})
-    make_tier(tx, "first", "wc", ["left(word, 1) as first"], existing=existing)
-    combine_all(tx)
-    combine_all(tx, "first")
-    assert values(tx, "first") == ({"a": 13, "b": 3} if existing else {"a": 10})
+def test_existing_values_come_once_and_pending_updates_by_a_pass(conn: psycopg.Connection, existing: bool) -> None:
+    add(conn, {"aa": 1, "ab": 2, "b": 3})
+    combine_all(conn)
+    add(conn, {"aa": 10})
+    make_tier(conn, "first", "wc", ["left(word, 1) as first"], existing=existing)
+    combine_all(conn)
+    combine_all(conn, "first")
+    assert values(conn, "first") == ({"a": 13, "b": 3} if existing else {"a": 10})
 
 
-def test_existing_values_need_a_snapshot_after_the_claim(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    with tx.transaction():
-        tx.execute("set transaction isolation level repeatable read")
-        with raises_state("PC003"), tx.transaction():
-            make_tier(tx, "first", "wc", ["left(word, 1) as first"])
-        make_tier(tx, "first", "wc", ["left(word, 1) as first"], existing=False)
+@pytest.mark.wc
+def test_existing_values_need_a_snapshot_after_the_claim(conn: psycopg.Connection) -> None:
+    with conn.transaction():
+        conn.execute("set transaction isolation level repeatable read")
+        with raises_state("PC003"), conn.transaction():
+            make_tier(conn, "first", "wc", ["left(word, 1) as first"])
+        make_tier(conn, "first", "wc", ["left(word, 1) as first"], existing=False)
 
 
 def test_options_are_those_of_the_queue(tx: psycopg.Connection) -> None:
@@ -243,16 +243,16 @@ def test_if_not_exists_accepts_the_same_tier_alone(tx: psycopg.Connection) -> No
         make_tier(tx, "day", "hour", DAY)
 
 
-def test_a_null_key_is_refused_for_a_value_and_fails_in_a_pass(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
-    add(tx, {"": 1})
-    combine_all(tx)
+@pytest.mark.wc(buckets=1)
+def test_a_null_key_is_refused_for_a_value_and_fails_in_a_pass(conn: psycopg.Connection) -> None:
+    add(conn, {"": 1})
+    combine_all(conn)
     with raises_state("PC003"):
-        make_tier(tx, "first", "wc", ["nullif(word, '') as first"])
-    make_tier(tx, "first", "wc", ["nullif(word, '') as first"], existing=False)
-    add(tx, {"": 1})
+        make_tier(conn, "first", "wc", ["nullif(word, '') as first"])
+    make_tier(conn, "first", "wc", ["nullif(word, '') as first"], existing=False)
+    add(conn, {"": 1})
     with pytest.raises(psycopg.errors.NotNullViolation):
-        combine_all(tx)
+        combine_all(conn)
 
 
 def test_dropping_a_tier_ends_its_feed(tx: psycopg.Connection) -> None:

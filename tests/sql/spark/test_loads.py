@@ -63,8 +63,8 @@ def backlog(conn: psycopg.Connection) -> int:
     return one(conn, "select pgcombine.backlog('wc')")
 
 
+@pytest.mark.wc
 def test_named_attempts_count(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     load = uuid4()
     table = begin(conn, load)
     assert begin(conn, load) == table
@@ -78,8 +78,8 @@ def test_named_attempts_count(conn: psycopg.Connection) -> None:
     assert values(conn) == {"a": 6, "b": 2}
 
 
+@pytest.mark.wc
 def test_first_attempt_at_a_part_counts(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     load = uuid4()
     table = begin(conn, load)
     for part, rows in ((0, [("a", 1), ("b", 2)]), (1, [("a", 5)]), (0, [("a", 1), ("b", 2)]), (1, [("a", 5)])):
@@ -89,9 +89,9 @@ def test_first_attempt_at_a_part_counts(conn: psycopg.Connection) -> None:
     assert values(conn) == {"a": 6, "b": 2}
 
 
+@pytest.mark.wc
 def test_prepared_load_ends_in_the_callers_transaction(conn: psycopg.Connection, other: psycopg.Connection) -> None:
     """The updates commit or roll back with the transaction that calls end_load."""
-    make_queue(conn)
     prepare = "select pgcombine_internal.prepare_load(%s, %s::text[]::xid8[], %s)"
     for end_it in (False, True):
         load = uuid4()
@@ -109,8 +109,8 @@ def test_prepared_load_ends_in_the_callers_transaction(conn: psycopg.Connection,
     assert values(conn) == {"a": 6, "b": 2}
 
 
+@pytest.mark.wc
 def test_prepared_rows_that_are_lost_are_noticed(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     load = uuid4()
     attempts = [stage(conn, begin(conn, load), [("a", 1)])]
     conn.execute("select pgcombine_internal.prepare_load(%s, %s::text[]::xid8[], 2)", (load, attempts))
@@ -118,8 +118,8 @@ def test_prepared_rows_that_are_lost_are_noticed(conn: psycopg.Connection) -> No
         end(conn, load)
 
 
+@pytest.mark.wc
 def test_run_counts_once(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     one_load, two = uuid4(), uuid4()
     attempts = [stage(conn, begin(conn, load), [("a", 1)]) for load in (one_load, two)]
     assert end(conn, one_load, attempts=attempts[:1], expected=1) == (1, True)
@@ -141,8 +141,8 @@ def test_queues_may_have_equal_run_ids(conn: psycopg.Connection) -> None:
         assert end(conn, load, queue=queue) == (1, True)
 
 
+@pytest.mark.wc
 def test_one_of_two_loads_of_a_run_counts(conn: psycopg.Connection, other: psycopg.Connection) -> None:
-    make_queue(conn)
     loads = [uuid4(), uuid4()]
     for load in loads:
         stage(conn, begin(conn, load), [("a", 1)], 0)
@@ -155,8 +155,8 @@ def test_one_of_two_loads_of_a_run_counts(conn: psycopg.Connection, other: psyco
     assert (backlog(conn), left(conn)) == (1, 0)
 
 
+@pytest.mark.wc
 def test_earlier_batches_of_a_stream_are_ignored(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     for batch, applied in ((0, True), (1, True), (1, False), (0, False), (2, True)):
         load = uuid4()
         run = f"stream:{'q' * 36}:{batch}"
@@ -169,8 +169,8 @@ def test_earlier_batches_of_a_stream_are_ignored(conn: psycopg.Connection) -> No
     assert backlog(conn) == 3
 
 
+@pytest.mark.wc
 def test_old_runs_are_forgotten_but_not_the_last_of_a_stream(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     for run in ("r", "stream:q:0", "stream:q:1", "stream:p:7"):
         load = uuid4()
         stage(conn, begin(conn, load, run), [("a", 1)], 0)
@@ -182,8 +182,8 @@ def test_old_runs_are_forgotten_but_not_the_last_of_a_stream(conn: psycopg.Conne
     assert begin(conn, uuid4(), "r") is not None
 
 
+@pytest.mark.wc
 def test_lost_rows_are_noticed(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     load = uuid4()
     attempt = stage(conn, begin(conn, load), [("a", 1)])
     for fold in (False, True):
@@ -193,8 +193,8 @@ def test_lost_rows_are_noticed(conn: psycopg.Connection) -> None:
     assert end(conn, load, attempts=[attempt], expected=1) == (1, True)
 
 
+@pytest.mark.wc
 def test_abandoned_load_is_refused_but_an_applied_one_stays(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     load = uuid4()
     stage(conn, begin(conn, load), [("a", 1)], 0)
     assert one(conn, "select pgcombine_internal.give_up_load(%s)", load) is True
@@ -207,8 +207,8 @@ def test_abandoned_load_is_refused_but_an_applied_one_stays(conn: psycopg.Connec
     assert (backlog(conn), left(conn)) == (1, 0)
 
 
+@pytest.mark.wc
 def test_stage_that_is_written_is_dropped_later(conn: psycopg.Connection, other: psycopg.Connection) -> None:
-    make_queue(conn)
     load = uuid4()
     table = begin(conn, load)
     stage(conn, table, [("a", 1)], 0)
@@ -225,8 +225,8 @@ def test_stage_that_is_written_is_dropped_later(conn: psycopg.Connection, other:
     assert (backlog(conn), left(conn)) == (1, 0)
 
 
+@pytest.mark.wc
 def test_clean_up_keeps_active_loads(conn: psycopg.Connection, other: psycopg.Connection) -> None:
-    make_queue(conn)
     held, fresh, orphan = uuid4(), uuid4(), uuid4()
     for load in (held, fresh, orphan):
         stage(conn, begin(conn, load, str(load)), [("a", 1)], 0)
@@ -241,8 +241,8 @@ def test_clean_up_keeps_active_loads(conn: psycopg.Connection, other: psycopg.Co
     assert left(conn) == 0
 
 
+@pytest.mark.wc
 def test_begun_load_is_not_cleaned_up(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     load = uuid4()
     table = begin(conn, load)
     conn.execute("update pgcombine.spark_load set seen_at = now() - interval '2 days'")
@@ -250,8 +250,8 @@ def test_begun_load_is_not_cleaned_up(conn: psycopg.Connection) -> None:
     assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 0
 
 
+@pytest.mark.wc
 def test_stage_of_a_dropped_queue_is_removed(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     begin(conn, uuid4())
     conn.execute("select pgcombine.drop_queue('wc')")
     assert one(conn, "select loads from pgcombine_internal.clean_loads()") == 1
@@ -284,8 +284,8 @@ def test_fold_uses_the_queues_combiners(conn: psycopg.Connection) -> None:
     assert {tuple(row[4]) for row in rows} == {("t0", "t1", "t2")}
 
 
+@pytest.mark.wc
 def test_values_are_loaded_into_an_empty_queue_only(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     load = uuid4()
     stage(conn, begin(conn, load, kind="values"), [("a", 1), ("b", 0)], 0)
     assert end(conn, load) == (1, True)
@@ -296,16 +296,16 @@ def test_values_are_loaded_into_an_empty_queue_only(conn: psycopg.Connection) ->
         end(conn, load, "again")
 
 
+@pytest.mark.wc
 def test_invalid_load_is_refused_before_it_begins(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     for arguments, state in ((("r", "other"), "PC003"), (("", "stage"), "PC003"), (("r", "stage", "none"), "PC001")):
         with raises_state(state):
             begin(conn, uuid4(), *arguments)
     assert left(conn) == 0
 
 
+@pytest.mark.wc
 def test_load_needs_the_right_to_work(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     role = f"loader_{uuid4().hex[:8]}"
     conn.execute(sql.SQL("create role {}").format(sql.Identifier(role)))
     try:

@@ -81,8 +81,8 @@ def test_every_read_notices_a_rebucket(filled: psycopg.Connection, rebuckets: tu
     assert dict(item for part in again for item in by_table(filled, part).items()) == WORDS
 
 
+@pytest.mark.wc
 def test_a_read_of_an_empty_table_notices_a_rebucket(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     part, *_ = planned(conn)
     rebucket(conn, [16])
     refused(by_table, conn, part)

@@ -29,8 +29,8 @@ def combine(conn: psycopg.Connection, bucket: int | None = 0, queue: str = "wc")
     return conn.execute(statement, (queue, bucket)).fetchall()
 
 
+@pytest.mark.wc(buckets=1)
 def test_passes_combine_four_transactions(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     add(conn, {"fluo": 1})
     add(conn, {"fluo": 1})
     assert combine(conn) == [(0, 2, 1, 1, False)]
@@ -43,38 +43,38 @@ def test_passes_combine_four_transactions(conn: psycopg.Connection) -> None:
     assert rows(conn, "wc_pending") == []
 
 
-def test_a_pass_without_updates_runs_no_observer(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
-    tx.execute("create table public.counts (changes bigint)")
-    tx.execute(
+@pytest.mark.wc(buckets=1)
+def test_a_pass_without_updates_runs_no_observer(conn: psycopg.Connection) -> None:
+    conn.execute("create table public.counts (changes bigint)")
+    conn.execute(
         "select pgcombine.add_observer('wc', 'counts', 'insert into public.counts select count(*) from changes')"
     )
-    assert combine(tx) == [(0, 0, 0, 0, False)]
-    assert one(tx, "select count(*) from public.counts") == 0
-    add(tx, {"a": 1})
-    assert combine(tx) == [(0, 1, 1, 1, False)]
-    assert one(tx, "select sum(changes) from public.counts") == 1
+    assert combine(conn) == [(0, 0, 0, 0, False)]
+    assert one(conn, "select count(*) from public.counts") == 0
+    add(conn, {"a": 1})
+    assert combine(conn) == [(0, 1, 1, 1, False)]
+    assert one(conn, "select sum(changes) from public.counts") == 1
 
 
-def test_updates_that_cancel_out_change_nothing(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
-    add(tx, [("absent", 1), ("absent", -1)])
-    assert combine(tx) == [(0, 2, 1, 0, False)]
-    assert values(tx) == {}
-    add(tx, {"there": 5})
-    combine(tx)
-    before = one(tx, "select (ctid, xmin, cmin)::text from pgcombine.wc_values")
-    add(tx, [("there", 3), ("there", -3), ("new", 1)])
-    assert combine(tx) == [(0, 3, 2, 1, False)]
-    assert one(tx, "select (ctid, xmin, cmin)::text from pgcombine.wc_values where word = 'there'") == before
+@pytest.mark.wc(buckets=1)
+def test_updates_that_cancel_out_change_nothing(conn: psycopg.Connection) -> None:
+    add(conn, [("absent", 1), ("absent", -1)])
+    assert combine(conn) == [(0, 2, 1, 0, False)]
+    assert values(conn) == {}
+    add(conn, {"there": 5})
+    combine(conn)
+    before = one(conn, "select (ctid, xmin, cmin)::text from pgcombine.wc_values")
+    add(conn, [("there", 3), ("there", -3), ("new", 1)])
+    assert combine(conn) == [(0, 3, 2, 1, False)]
+    assert one(conn, "select (ctid, xmin, cmin)::text from pgcombine.wc_values where word = 'there'") == before
 
 
-def test_deleted_key_returns(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
+@pytest.mark.wc(buckets=1)
+def test_deleted_key_returns(conn: psycopg.Connection) -> None:
     for n, left, changes in ((3, {"a": 3}, 1), (-3, {}, 1), (0, {}, 0), (2, {"a": 2}, 1)):
-        add(tx, {"a": n})
-        assert combine(tx) == [(0, 1, 1, changes, False)]
-        assert values(tx) == left
+        add(conn, {"a": n})
+        assert combine(conn) == [(0, 1, 1, changes, False)]
+        assert values(conn) == left
 
 
 def test_zero_stays_without_delete_when(tx: psycopg.Connection) -> None:
@@ -92,13 +92,13 @@ def test_delete_when_that_is_null_keeps_the_key(tx: psycopg.Connection) -> None:
     assert values(tx) == {"a": None, "c": 5}
 
 
-def test_two_updates_of_a_key_in_one_transaction_both_count(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    add(tx, {"a": 1})
-    add(tx, {"a": 1})
-    add(tx, [("a", 1), ("a", 1)])
-    combine_all(tx)
-    assert values(tx) == {"a": 4}
+@pytest.mark.wc
+def test_two_updates_of_a_key_in_one_transaction_both_count(conn: psycopg.Connection) -> None:
+    add(conn, {"a": 1})
+    add(conn, {"a": 1})
+    add(conn, [("a", 1), ("a", 1)])
+    combine_all(conn)
+    assert values(conn) == {"a": 4}
 
 
 def test_pass_combines_several_key_and_value_columns(tx: psycopg.Connection) -> None:
@@ -230,8 +230,8 @@ def test_pass_combines_values_of_each_type(
     assert combined is None or result == combined
 
 
+@pytest.mark.wc(buckets=2)
 def test_combine_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     first, second = word_in(conn, 0), word_in(conn, 1)
     add(conn, {first: 1, second: 1})
     with psycopg.connect(dsn) as rival:
@@ -243,8 +243,8 @@ def test_combine_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None
     assert combine(conn, 0) == [(0, 1, 1, 1, False)]
 
 
+@pytest.mark.wc(buckets=2)
 def test_combine_returns_no_row_if_all_buckets_are_busy(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     add(conn, {word_in(conn, 0): 1, word_in(conn, 1): 1})
     with psycopg.connect(dsn) as rival:
         # lock the buckets' rows, as passes do
@@ -262,22 +262,22 @@ def test_combine_without_a_bucket_chooses_one_with_updates(tx: psycopg.Connectio
     assert combine(tx, None) == []
 
 
-def test_a_pass_takes_its_bucket_only(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=4)
-    words = [word_in(tx, bucket) for bucket in range(4)]
-    add(tx, dict.fromkeys(words, 1))
-    assert combine(tx, 2) == [(2, 1, 1, 1, False)]
-    assert values(tx) == {words[2]: 1}
-    assert {word for word, _ in rows(tx, "wc_pending")} == {words[0], words[1], words[3]}
+@pytest.mark.wc
+def test_a_pass_takes_its_bucket_only(conn: psycopg.Connection) -> None:
+    words = [word_in(conn, bucket) for bucket in range(4)]
+    add(conn, dict.fromkeys(words, 1))
+    assert combine(conn, 2) == [(2, 1, 1, 1, False)]
+    assert values(conn) == {words[2]: 1}
+    assert {word for word, _ in rows(conn, "wc_pending")} == {words[0], words[1], words[3]}
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     ("function", "bucket"), [("combine", "-1"), ("combine", "4"), *(("combine_sql", b) for b in ("-1", "4", "null"))]
 )
-def test_unknown_bucket_is_refused(tx: psycopg.Connection, function: str, bucket: str) -> None:
-    make_queue(tx)
+def test_unknown_bucket_is_refused(conn: psycopg.Connection, function: str, bucket: str) -> None:
     with raises_state("PC003", bucket):
-        tx.execute(f"select pgcombine.{function}('wc', {bucket})")
+        conn.execute(f"select pgcombine.{function}('wc', {bucket})")
 
 
 @pytest.mark.parametrize("call", ["combine('wc')", "combine('wc', 0)", "combine_sql('wc', 0)", "backlog('wc')"])
@@ -298,24 +298,24 @@ def test_combine_sql_shows_the_statement_that_runs(tx: psycopg.Connection) -> No
     assert statement == one(tx, "select pgcombine.combine_sql('wc', 0)"), "the text doesn't depend on the updates"
 
 
-def test_overflow_loses_nothing(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
-    add(tx, {"a": 2**63 - 1, "b": 1})
-    combine(tx)
-    add(tx, {"a": 1, "b": 1})
-    with pytest.raises(psycopg.errors.NumericValueOutOfRange), tx.transaction():
-        combine(tx)
-    assert values(tx) == {"a": 2**63 - 1, "b": 1}
-    assert rows(tx, "wc_pending") == [("a", 1), ("b", 1)]
-    add(tx, {"a": -5})
-    combine(tx)
-    assert values(tx) == {"a": 2**63 - 5, "b": 2}
+@pytest.mark.wc(buckets=1)
+def test_overflow_loses_nothing(conn: psycopg.Connection) -> None:
+    add(conn, {"a": 2**63 - 1, "b": 1})
+    combine(conn)
+    add(conn, {"a": 1, "b": 1})
+    with pytest.raises(psycopg.errors.NumericValueOutOfRange), conn.transaction():
+        combine(conn)
+    assert values(conn) == {"a": 2**63 - 1, "b": 1}
+    assert rows(conn, "wc_pending") == [("a", 1), ("b", 1)]
+    add(conn, {"a": -5})
+    combine(conn)
+    assert values(conn) == {"a": 2**63 - 5, "b": 2}
 
 
-def test_pass_combines_a_large_bucket(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=2)
-    tx.execute("insert into pgcombine.wc_updates select 'w' || i % 1000, i from generate_series(1, 20000) i")
-    combine_all(tx)
+@pytest.mark.wc(buckets=2)
+def test_pass_combines_a_large_bucket(conn: psycopg.Connection) -> None:
+    conn.execute("insert into pgcombine.wc_updates select 'w' || i % 1000, i from generate_series(1, 20000) i")
+    combine_all(conn)
     wrong = "select count(*) from pgcombine.wc_values v full join (select 'w' || i % 1000 as word, sum(i) as n from"
     wrong += " generate_series(1, 20000) i group by 1) r using (word) where v.n is distinct from r.n"
-    assert (one(tx, wrong), one(tx, "select count(*) from pgcombine.wc_values")) == (0, 1000)
+    assert (one(conn, wrong), one(conn, "select count(*) from pgcombine.wc_values")) == (0, 1000)

@@ -12,6 +12,7 @@ CREATE = "select pgcombine.create_queue('w', {}, {})"
 TEXT, SUM = "'{word text}'", "'{n bigint sum}'"
 
 
+@pytest.mark.wc
 @embedded_only
 @pytest.mark.parametrize(
     ("statement", "message"),
@@ -63,7 +64,6 @@ TEXT, SUM = "'{word text}'", "'{n bigint sum}'"
     ],
 )
 def test_mistakes_show_few_lines_of_context(conn: psycopg.Connection, statement: str, message: str) -> None:
-    make_queue(conn)
     make_queue(conn, "two", key=["word text", "code numeric"])
     make_queue(conn, "paused")
     add(conn, {"a": 1})

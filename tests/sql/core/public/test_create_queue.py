@@ -110,13 +110,13 @@ def test_queue_has_two_partitioned_tables_and_two_views(tx: psycopg.Connection) 
     assert [row[:2] for row in rows(tx, "bucket")] == [("wc", 0), ("wc", 1), ("wc", 2)]
 
 
-def test_existing_queue_is_refused(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    add(tx, {"fluo": 1})
-    with raises_state("PC002"), tx.transaction():
-        make_queue(tx)
-    combine_all(tx)
-    assert values(tx) == {"fluo": 1}
+@pytest.mark.wc
+def test_existing_queue_is_refused(conn: psycopg.Connection) -> None:
+    add(conn, {"fluo": 1})
+    with raises_state("PC002"), conn.transaction():
+        make_queue(conn)
+    combine_all(conn)
+    assert values(conn) == {"fluo": 1}
 
 
 @pytest.mark.parametrize("name", ["wc_updates", "wc_values", "wc_pending", "wc_current"])

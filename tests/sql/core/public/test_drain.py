@@ -21,8 +21,8 @@ def test_drain_combines_all_buckets(conn: psycopg.Connection) -> None:
     assert one(conn, "call pgcombine.drain('wc')") == 0
 
 
+@pytest.mark.wc(buckets=1)
 def test_drain_reclaims_the_log(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("insert into pgcombine.wc_updates select 'w' || i % 9, 1 from generate_series(1, 20000) i")
     conn.execute("call pgcombine.drain('wc')")
     size = "select sum(pg_relation_size(relid)) from pg_partition_tree('pgcombine.wc_updates'::regclass) where isleaf"
@@ -36,14 +36,14 @@ def test_drain_needs_a_queue(conn: psycopg.Connection, queue: str | None) -> Non
         conn.execute("call pgcombine.drain(%s)", (queue,))
 
 
+@pytest.mark.wc
 def test_drain_is_refused_in_a_transaction(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     with raises_state("PC003"), conn.transaction():
         conn.execute("call pgcombine.drain('wc')")
 
 
+@pytest.mark.wc
 def test_drain_is_refused_if_the_queue_is_paused(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     conn.execute("select pgcombine.pause('wc')")
     assert one(conn, "call pgcombine.drain('wc')") == 0
     add(conn, {"a": 1})
@@ -52,8 +52,8 @@ def test_drain_is_refused_if_the_queue_is_paused(conn: psycopg.Connection) -> No
     assert values(conn) == {}
 
 
+@pytest.mark.wc
 def test_drain_refuses_a_queue_with_python_observers(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     conn.execute("select pgcombine.add_observer('wc', 'told', language => 'python')")
     add(conn, {"a": 1})
     with raises_state("PC008"):
@@ -109,8 +109,8 @@ def test_no_bucket_is_due_after_drain(conn: psycopg.Connection) -> None:
     assert one(conn, due) == 0
 
 
+@pytest.mark.wc(buckets=2)
 def test_drain_skips_a_busy_bucket(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=2)
     words = [word_in(conn, bucket) for bucket in range(2)]
     add(conn, dict.fromkeys(words, 1))
     with psycopg.connect(dsn) as other:

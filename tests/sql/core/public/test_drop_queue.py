@@ -34,25 +34,25 @@ def test_drop_leaves_nothing(tx: psycopg.Connection) -> None:
     assert values(tx) == {}
 
 
-def test_drop_is_refused_while_updates_are_pending(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    add(tx, {"a": 1, "b": 1})
-    with raises_state("PC005"), tx.transaction():
-        tx.execute("select pgcombine.drop_queue('wc')")
-    combine_all(tx)
-    assert values(tx) == {"a": 1, "b": 1}
+@pytest.mark.wc
+def test_drop_is_refused_while_updates_are_pending(conn: psycopg.Connection) -> None:
+    add(conn, {"a": 1, "b": 1})
+    with raises_state("PC005"), conn.transaction():
+        conn.execute("select pgcombine.drop_queue('wc')")
+    combine_all(conn)
+    assert values(conn) == {"a": 1, "b": 1}
 
 
-def test_force_drops_pending_updates(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    add(tx, {"a": 1})
-    tx.execute("select pgcombine.drop_queue('wc', force => true)")
-    assert rows(tx, "queue") == []
+@pytest.mark.wc
+def test_force_drops_pending_updates(conn: psycopg.Connection) -> None:
+    add(conn, {"a": 1})
+    conn.execute("select pgcombine.drop_queue('wc', force => true)")
+    assert rows(conn, "queue") == []
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_drop_needs_a_current_snapshot(conn: psycopg.Connection, dsn: str, level: str) -> None:
-    make_queue(conn)
     with psycopg.connect(dsn, autocommit=True) as other:
         other.execute(f"begin isolation level {level}")
         assert one(other, "select pgcombine.backlog('wc')") == 0
@@ -68,8 +68,8 @@ def test_drop_needs_a_current_snapshot(conn: psycopg.Connection, dsn: str, level
     assert rows(conn, "queue") == []
 
 
+@pytest.mark.wc
 def test_drop_sees_updates_that_commit_while_it_waits(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with psycopg.connect(dsn) as writer, psycopg.connect(dsn, autocommit=True) as dropper:
         add(writer, {"a": 1})
 
@@ -84,9 +84,9 @@ def test_drop_sees_updates_that_commit_while_it_waits(conn: psycopg.Connection, 
     assert values(conn) == {"a": 1}
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("portions", [True, False])
 def test_a_reader_and_a_drop_do_not_deadlock(conn: psycopg.Connection, dsn: str, *, portions: bool) -> None:
-    make_queue(conn)
     with psycopg.connect(dsn) as reader, open_connection(dsn) as dropper:
         reader.execute("select * from pgcombine.wc_values")
         with in_background(lambda: drop(dropper, "wc") if portions else WC.drop(dropper)):
@@ -102,11 +102,11 @@ def test_unknown_queue_is_refused(tx: psycopg.Connection) -> None:
         tx.execute("select pgcombine.drop_queue('wc')")
 
 
-def test_drop_keeps_views_of_users(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    tx.execute("create view report as select * from pgcombine.wc_values")
-    with pytest.raises(psycopg.errors.DependentObjectsStillExist), tx.transaction():
-        tx.execute("select pgcombine.drop_queue('wc')")
-    add(tx, {"a": 1})
-    combine_all(tx)
-    assert tx.execute("select * from report").fetchall() == [("a", 1)]
+@pytest.mark.wc
+def test_drop_keeps_views_of_users(conn: psycopg.Connection) -> None:
+    conn.execute("create view report as select * from pgcombine.wc_values")
+    with pytest.raises(psycopg.errors.DependentObjectsStillExist), conn.transaction():
+        conn.execute("select pgcombine.drop_queue('wc')")
+    add(conn, {"a": 1})
+    combine_all(conn)
+    assert conn.execute("select * from report").fetchall() == [("a", 1)]

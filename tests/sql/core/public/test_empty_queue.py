@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, hold, make_queue, one, values
+from support.queues import add, combine_all, hold, one, values
 from support.states import raises_state
 
 LEFT = """
@@ -14,8 +14,8 @@ select (select count(*) from pgcombine.wc_updates), (select count(*) from pgcomb
 """
 
 
+@pytest.mark.wc
 def test_queue_is_empty_and_goes_on(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     add(conn, {"old": 1, "bad": 1})
     hold(conn, word="bad")
     combine_all(conn)
@@ -30,6 +30,7 @@ def test_queue_is_empty_and_goes_on(conn: psycopg.Connection) -> None:
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     "use",
     [
@@ -39,7 +40,6 @@ def test_queue_is_empty_and_goes_on(conn: psycopg.Connection) -> None:
     ],
 )
 def test_queue_that_another_component_uses_stays(conn: psycopg.Connection, use: str) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     conn.execute(use.encode())
     with raises_state("PC005"):
@@ -47,10 +47,10 @@ def test_queue_that_another_component_uses_stays(conn: psycopg.Connection, use: 
     assert one(conn, "select count(*) from pgcombine.wc_pending") == 1
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("statement", ["delete from {}", "update {} set n = 2", "truncate {}", "truncate only {}"])
 def test_updates_are_not_changed(conn: psycopg.Connection, statement: str) -> None:
     """TRUNCATE ONLY of a partitioned table fails by itself."""
-    make_queue(conn)
     add(conn, {"a": 1})
     with raises_state("42809" if "only" in statement else "PC014"):
         conn.execute(statement.format("pgcombine.wc_updates").encode())

@@ -14,28 +14,28 @@ from support.states import raises_state
 from pgcombine import CombineQueue
 
 
-def test_enqueue_returns_the_number_of_updates(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    assert enqueue(tx, [{"word": "a", "n": 1}, {"word": "a", "n": 2}, {"word": "b", "n": 3}]) == 3
-    assert enqueue(tx, {"word": "b", "n": 4}) == 1
-    assert enqueue(tx, []) == 0
-    assert rows(tx, "wc_pending") == [("a", 1), ("a", 2), ("b", 3), ("b", 4)]
+@pytest.mark.wc
+def test_enqueue_returns_the_number_of_updates(conn: psycopg.Connection) -> None:
+    assert enqueue(conn, [{"word": "a", "n": 1}, {"word": "a", "n": 2}, {"word": "b", "n": 3}]) == 3
+    assert enqueue(conn, {"word": "b", "n": 4}) == 1
+    assert enqueue(conn, []) == 0
+    assert rows(conn, "wc_pending") == [("a", 1), ("a", 2), ("b", 3), ("b", 4)]
 
 
-def test_enqueue_accepts_a_text_literal(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    assert one(tx, """select pgcombine.enqueue('wc', '[{"word":"fluo","n":1}]')""") == 1
-    assert current(tx) == {"fluo": 1}
+@pytest.mark.wc
+def test_enqueue_accepts_a_text_literal(conn: psycopg.Connection) -> None:
+    assert one(conn, """select pgcombine.enqueue('wc', '[{"word":"fluo","n":1}]')""") == 1
+    assert current(conn) == {"fluo": 1}
 
 
-def test_insert_copy_and_enqueue_have_the_same_effect(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    tx.execute("insert into pgcombine.wc_updates (word, n) values ('fluo', 1)")
-    with tx.cursor() as cursor, cursor.copy("copy pgcombine.wc_updates (word, n) from stdin") as copy:
+@pytest.mark.wc
+def test_insert_copy_and_enqueue_have_the_same_effect(conn: psycopg.Connection) -> None:
+    conn.execute("insert into pgcombine.wc_updates (word, n) values ('fluo', 1)")
+    with conn.cursor() as cursor, cursor.copy("copy pgcombine.wc_updates (word, n) from stdin") as copy:
         copy.write_row(("fluo", 10))
-    enqueue(tx, {"word": "fluo", "n": 100})
-    combine_all(tx)
-    assert values(tx) == {"fluo": 111}
+    enqueue(conn, {"word": "fluo", "n": 100})
+    combine_all(conn)
+    assert values(conn) == {"fluo": 111}
 
 
 def test_numbers_are_rounded_to_the_digits_of_their_column(tx: psycopg.Connection) -> None:
@@ -68,6 +68,7 @@ def test_a_missing_value_is_the_default_of_its_combiner(tx: psycopg.Connection) 
     assert rows(tx, "wc_values") == [("a", 7, 8, 3, 3)]
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     "updates",
     [
@@ -81,11 +82,10 @@ def test_a_missing_value_is_the_default_of_its_combiner(tx: psycopg.Connection) 
         [{"word": None, "n": 1}],
     ],
 )
-def test_invalid_updates_are_refused(tx: psycopg.Connection, updates: object) -> None:
-    make_queue(tx)
-    with raises_state("PC004"), tx.transaction():
-        tx.execute("select pgcombine.enqueue('wc', %s)", (None if updates is None else Jsonb(updates),))
-    assert rows(tx, "wc_pending") == []
+def test_invalid_updates_are_refused(conn: psycopg.Connection, updates: object) -> None:
+    with raises_state("PC004"), conn.transaction():
+        conn.execute("select pgcombine.enqueue('wc', %s)", (None if updates is None else Jsonb(updates),))
+    assert rows(conn, "wc_pending") == []
 
 
 def test_a_null_in_any_key_column_is_refused_with_its_name(tx: psycopg.Connection) -> None:
@@ -95,21 +95,21 @@ def test_a_null_in_any_key_column_is_refused_with_its_name(tx: psycopg.Connectio
     assert rows(tx, "wc_pending") == []
 
 
-def test_enqueue_starts_no_subtransaction(tx: psycopg.Connection) -> None:
+@pytest.mark.wc
+def test_enqueue_starts_no_subtransaction(conn: psycopg.Connection) -> None:
     """Many subtransactions in a transaction would make the snapshots of all sessions slow."""
-    make_queue(tx)
-    with tx.transaction():
-        tx.execute("insert into pgcombine.wc_updates (word) values ('a')")
+    with conn.transaction():
+        conn.execute("insert into pgcombine.wc_updates (word) values ('a')")
         for _ in range(3):
-            enqueue(tx, [{"word": "a"}])
-    assert one(tx, "select count(distinct xmin::text) from pgcombine.wc_updates") == 1
+            enqueue(conn, [{"word": "a"}])
+    assert one(conn, "select count(distinct xmin::text) from pgcombine.wc_updates") == 1
 
 
-def test_enqueue_writes_all_updates_or_none(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    with raises_state("22P02"), tx.transaction():
-        enqueue(tx, [{"word": "a", "n": 1}, {"word": "b", "n": "x"}])
-    assert rows(tx, "wc_pending") == []
+@pytest.mark.wc
+def test_enqueue_writes_all_updates_or_none(conn: psycopg.Connection) -> None:
+    with raises_state("22P02"), conn.transaction():
+        enqueue(conn, [{"word": "a", "n": 1}, {"word": "b", "n": "x"}])
+    assert rows(conn, "wc_pending") == []
 
 
 def test_unknown_queue_is_refused(tx: psycopg.Connection) -> None:
@@ -149,12 +149,12 @@ def test_the_longest_key_fits_and_a_longer_one_is_refused(tx: psycopg.Connection
         tx.execute(insert, longer)
 
 
-def test_a_long_key_that_does_not_compress_can_be_combined(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
-    noise = one(tx, "select string_agg(md5(i::text), '') from generate_series(1, 81) i")
-    add(tx, {noise: 1, noise + "x" * 8: 1})
-    combine_all(tx)
-    assert values(tx) == {noise: 1, noise + "x" * 8: 1}
+@pytest.mark.wc(buckets=1)
+def test_a_long_key_that_does_not_compress_can_be_combined(conn: psycopg.Connection) -> None:
+    noise = one(conn, "select string_agg(md5(i::text), '') from generate_series(1, 81) i")
+    add(conn, {noise: 1, noise + "x" * 8: 1})
+    combine_all(conn)
+    assert values(conn) == {noise: 1, noise + "x" * 8: 1}
 
 
 def test_long_numeric_and_array_keys_are_refused_at_once(tx: psycopg.Connection) -> None:

@@ -43,45 +43,46 @@ def tokens(conn: psycopg.Connection) -> list[tuple[str, str]]:
     return conn.execute("select queue, token from pgcombine.token order by queue, token").fetchall()
 
 
-def test_a_token_counts_once(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    assert [once(tx, "evt_1"), once(tx, "evt_1"), once(tx, "evt_1", 100), once(tx, "evt_2", 10)] == [
+@pytest.mark.wc
+def test_a_token_counts_once(conn: psycopg.Connection) -> None:
+    assert [once(conn, "evt_1"), once(conn, "evt_1"), once(conn, "evt_1", 100), once(conn, "evt_2", 10)] == [
         *(True, False, False, True)
     ]
-    combine_all(tx)
-    assert once(tx, "evt_1") is False, "after the pass"
-    assert values(tx) == {"a": 11}
+    combine_all(conn)
+    assert once(conn, "evt_1") is False, "after the pass"
+    assert values(conn) == {"a": 11}
 
 
-def test_each_queue_has_its_own_tokens(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    make_queue(tx, "other")
-    assert once(tx, "t")
-    assert once(tx, "t", queue="other")
-    assert (current(tx), current(tx, "other")) == ({"a": 1}, {"a": 1})
+@pytest.mark.wc
+def test_each_queue_has_its_own_tokens(conn: psycopg.Connection) -> None:
+    make_queue(conn, "other")
+    assert once(conn, "t")
+    assert once(conn, "t", queue="other")
+    assert (current(conn), current(conn, "other")) == ({"a": 1}, {"a": 1})
 
 
-def test_rolled_back_token_is_free(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    with tx.transaction(force_rollback=True):
-        assert once(tx, "t")
-        assert once(tx, "t") is False
-    with tx.transaction():
-        with tx.transaction(force_rollback=True):
-            assert once(tx, "t")
-        assert once(tx, "t", 10)
-    assert once(tx, "t") is False
-    assert current(tx) == {"a": 10}
+@pytest.mark.wc
+def test_rolled_back_token_is_free(conn: psycopg.Connection) -> None:
+    with conn.transaction(force_rollback=True):
+        assert once(conn, "t")
+        assert once(conn, "t") is False
+    with conn.transaction():
+        with conn.transaction(force_rollback=True):
+            assert once(conn, "t")
+        assert once(conn, "t", 10)
+    assert once(conn, "t") is False
+    assert current(conn) == {"a": 10}
 
 
-def test_refused_updates_leave_the_token_free(tx: psycopg.Connection) -> None:
-    make_queue(tx)
+@pytest.mark.wc
+def test_refused_updates_leave_the_token_free(conn: psycopg.Connection) -> None:
     for updates in ([{"m": 1}], [{"n": 1}], 7):
         with raises_state("PC004"):
-            tx.execute(ONCE, ("wc", "t", Jsonb(updates)))
-    assert once(tx, "t")
+            conn.execute(ONCE, ("wc", "t", Jsonb(updates)))
+    assert once(conn, "t")
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     "token",
     [
@@ -90,10 +91,9 @@ def test_refused_updates_leave_the_token_free(tx: psycopg.Connection) -> None:
         "é" * 513,
     ],
 )
-def test_bad_tokens_are_refused(tx: psycopg.Connection, token: str | None) -> None:
-    make_queue(tx)
+def test_bad_tokens_are_refused(conn: psycopg.Connection, token: str | None) -> None:
     with raises_state("PC004") as refused:
-        once(tx, token)
+        once(conn, token)
     assert "1 to 1024 bytes" in str(refused.value.diag.message_hint)
 
 
@@ -108,9 +108,9 @@ def test_unknown_queue_is_refused(tx: psycopg.Connection) -> None:
         once(tx, "t", queue="none")
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("commits", [True, False])
 def test_the_second_call_waits_for_the_outcome(conn: psycopg.Connection, dsn: str, commits: bool) -> None:
-    make_queue(conn)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
         once(first, "t")
         with in_background(lambda: once(second, "t", 10)) as (answer,):
@@ -120,9 +120,9 @@ def test_the_second_call_waits_for_the_outcome(conn: psycopg.Connection, dsn: st
     assert current(conn) == {"a": 1 if commits else 10}
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_token_after_the_snapshot_is_a_conflict(conn: psycopg.Connection, dsn: str, level: str) -> None:
-    make_queue(conn)
     assert once(conn, "before")
     with psycopg.connect(dsn) as mine:
         mine.execute(f"set transaction isolation level {level}".encode())
@@ -135,9 +135,9 @@ def test_token_after_the_snapshot_is_a_conflict(conn: psycopg.Connection, dsn: s
     assert current(conn) == {"a": 2}
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_token_of_a_concurrent_call_is_a_conflict(conn: psycopg.Connection, dsn: str, level: str) -> None:
-    make_queue(conn)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
         second.execute(f"set transaction isolation level {level}".encode())
         once(first, "t")
@@ -152,8 +152,8 @@ def refused(conn: psycopg.Connection) -> None:
         once(conn, "t")
 
 
+@pytest.mark.wc
 def test_the_right_to_enqueue_suffices(conn: psycopg.Connection, login: Login) -> None:
-    make_queue(conn)
     mine, other = login(), login()
     for one_of in (mine, other):
         conn.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (one_of.info.user,))
@@ -163,8 +163,8 @@ def test_the_right_to_enqueue_suffices(conn: psycopg.Connection, login: Login) -
     assert current(conn) == {"a": 1}
 
 
+@pytest.mark.wc
 def test_other_roles_neither_read_nor_write_tokens(conn: psycopg.Connection, login: Login) -> None:
-    make_queue(conn)
     make_queue(conn, "other")
     once(conn, "secret")
     stranger, reader, writer = login(), login(), login()
@@ -188,9 +188,9 @@ def test_other_roles_neither_read_nor_write_tokens(conn: psycopg.Connection, log
     assert tokens(conn) == [("other", "t"), ("wc", "secret")]
 
 
+@pytest.mark.wc
 def test_enqueue_once_runs_with_the_rights_of_its_caller(conn: psycopg.Connection, login: Login) -> None:
     """The caller may be a security definer function, whose own caller needs no right to enqueue."""
-    make_queue(conn)
     owner, caller = login("create on schema public"), login()
     conn.execute("select pgcombine.grant_right('enqueue', %s, 'wc')", (owner.info.user,))
     owner.execute(
@@ -200,8 +200,8 @@ def test_enqueue_once_runs_with_the_rights_of_its_caller(conn: psycopg.Connectio
     assert [one(caller, "select public.hook('t')"), one(caller, "select public.hook('t')")] == [True, False]
 
 
+@pytest.mark.wc
 def test_dropped_queue_leaves_no_tokens(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     make_queue(conn, "other")
     once(conn, "t")
     once(conn, "t", queue="other")
@@ -217,24 +217,24 @@ def test_dropped_queue_leaves_no_tokens(conn: psycopg.Connection, dsn: str) -> N
     assert once(conn, "t"), "a token of the earlier queue"
 
 
+@pytest.mark.wc
 def test_dropping_in_portions_leaves_no_tokens(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     once(conn, "t")
     with open_connection(dsn) as session:
         drop(session, "wc", force=True)
     assert tokens(conn) == []
 
 
+@pytest.mark.wc
 def test_rebucketed_queue_keeps_its_tokens(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     once(conn, "t")
     conn.execute("select pgcombine.rebucket('wc', 8)")
     assert once(conn, "t") is False
     assert current(conn) == {"a": 1}
 
 
+@pytest.mark.wc
 def test_old_tokens_are_deleted(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     make_queue(conn, "short", token_retention="1 hour")
     for queue in ("wc", "short"):
         for token in ("minutes", "days", "weeks"):
@@ -249,8 +249,8 @@ def test_old_tokens_are_deleted(conn: psycopg.Connection) -> None:
     assert [once(conn, token) for token in ("minutes", "days", "weeks")] == [False, False, True]
 
 
+@pytest.mark.wc
 def test_a_call_deletes_a_portion(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     conn.execute(
         "insert into pgcombine.token (queue, role, token, at)"
         " select 'wc', '', i::text, now() - interval '15 days' from generate_series(1, 10001) i"
@@ -258,8 +258,8 @@ def test_a_call_deletes_a_portion(conn: psycopg.Connection) -> None:
     assert [trim(conn), trim(conn), trim(conn)] == [10000, 1, 0]
 
 
+@pytest.mark.wc
 def test_concurrent_trims_delete_different_tokens(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     once(conn, "t")
     age(conn, "t", "15 days")
     with psycopg.connect(dsn) as mine:
@@ -270,8 +270,8 @@ def test_concurrent_trims_delete_different_tokens(conn: psycopg.Connection, dsn:
     assert trim(conn) == 1
 
 
+@pytest.mark.wc
 def test_only_roles_that_combine_delete_tokens(conn: psycopg.Connection, login: Login) -> None:
-    make_queue(conn)
     make_queue(conn, "other")
     for queue in ("wc", "other"):
         once(conn, "t", queue=queue)

@@ -155,8 +155,8 @@ def test_expire_works_for_buckets_that_share_a_partition(conn: psycopg.Connectio
     assert expire(conn) == 1000
 
 
+@pytest.mark.wc
 def test_invalid_conditions_are_refused(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     for condition, why in {
         "nosuch > 1": "nosuch",
         "n": "boolean",
@@ -177,8 +177,8 @@ def test_invalid_conditions_are_refused(conn: psycopg.Connection) -> None:
     assert one(conn, "select expire_when from pgcombine.queue") is None
 
 
+@pytest.mark.wc
 def test_expire_is_refused_in_a_transaction(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     assert expire(conn) == 0
     with conn.transaction(), raises_state("PC003"):
         conn.execute("call pgcombine.expire('wc')")

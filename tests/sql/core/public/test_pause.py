@@ -8,21 +8,21 @@ from support.queues import add, combine_all, current, make_queue, one, values
 from support.states import raises_state
 
 
-def test_paused_queue_is_combined_after_resume(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
-    make_queue(tx, "other", buckets=1)
-    tx.execute("select pgcombine.pause('wc')")
-    add(tx, {"a": 1})
-    add(tx, {"a": 1}, "other")
-    assert tx.execute("select * from pgcombine.combine('wc', 0)").fetchall() == []
-    assert combine_all(tx) == []
-    assert tx.execute("select queue, bucket from pgcombine_internal.busy()").fetchall() == [("other", 0)]
-    assert len(combine_all(tx, "other")) == 1
-    assert (current(tx), values(tx)) == ({"a": 1}, {})
-    tx.execute("select pgcombine.pause('wc')")
-    tx.execute("select pgcombine.resume('wc')")
-    combine_all(tx)
-    assert values(tx) == {"a": 1}
+@pytest.mark.wc(buckets=1)
+def test_paused_queue_is_combined_after_resume(conn: psycopg.Connection) -> None:
+    make_queue(conn, "other", buckets=1)
+    conn.execute("select pgcombine.pause('wc')")
+    add(conn, {"a": 1})
+    add(conn, {"a": 1}, "other")
+    assert conn.execute("select * from pgcombine.combine('wc', 0)").fetchall() == []
+    assert combine_all(conn) == []
+    assert conn.execute("select queue, bucket from pgcombine_internal.busy()").fetchall() == [("other", 0)]
+    assert len(combine_all(conn, "other")) == 1
+    assert (current(conn), values(conn)) == ({"a": 1}, {})
+    conn.execute("select pgcombine.pause('wc')")
+    conn.execute("select pgcombine.resume('wc')")
+    combine_all(conn)
+    assert values(conn) == {"a": 1}
 
 
 @pytest.mark.parametrize("function", ["pause", "resume"])
@@ -31,8 +31,8 @@ def test_unknown_queue_is_refused(tx: psycopg.Connection, function: str) -> None
         one(tx, f"select pgcombine.{function}('wc')")
 
 
+@pytest.mark.wc
 def test_resume_notifies_listening_workers(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with psycopg.connect(dsn, autocommit=True) as listener:
         listener.execute('listen "pgcombine.wc"')
         conn.execute("select pgcombine.resume('wc')")

@@ -22,9 +22,9 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("statement", MISTAKES)
 def test_write_of_the_owner_is_refused(conn: psycopg.Connection, statement: str) -> None:
-    make_queue(conn)
     add(conn, {"a": 1})
     combine_all(conn)
     with raises_state("PC014") as refused:
@@ -33,8 +33,8 @@ def test_write_of_the_owner_is_refused(conn: psycopg.Connection, statement: str)
     assert values(conn) == {"a": 1}
 
 
+@pytest.mark.wc
 def test_load_may_write_only_in_its_transaction(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     make_queue(conn, "other")
     with conn.transaction():
         conn.execute("select pgcombine_internal.begin_initialize('wc')")
@@ -62,8 +62,8 @@ def test_writes_are_refused_after_a_failed_load(conn: psycopg.Connection) -> Non
             conn.execute(MISTAKES[0].encode())
 
 
+@pytest.mark.wc(buckets=2)
 def test_writes_are_refused_after_a_rebucket(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=2)
     add(conn, {"a": 1})
     combine_all(conn)
     conn.execute("select pgcombine.rebucket('wc', 5)")
@@ -74,8 +74,8 @@ def test_writes_are_refused_after_a_rebucket(conn: psycopg.Connection) -> None:
     assert values(conn) == {"a": 2}
 
 
+@pytest.mark.wc
 def test_setting_allows_writes(conn: psycopg.Connection) -> None:
     """A user may set ``pgcombine.initialize_<queue>``, as ``initialize`` does, to repair values."""
-    make_queue(conn)
     write_values(conn, "insert into pgcombine.wc_values values ('a', 1)")
     assert values(conn) == {"a": 1}

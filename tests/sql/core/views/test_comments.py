@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import psycopg
+import pytest
 from support.exports import make_export
 from support.queues import make_queue
 
@@ -23,8 +24,8 @@ ROUTINES = """
     order by 1"""
 
 
+@pytest.mark.wc
 def test_all_objects_have_a_comment(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     make_queue(
         conn,
         "orders",

@@ -85,96 +85,96 @@ def test_backlog_is_exact(tx: psycopg.Connection) -> None:
     assert queue_stat(tx)["pending"] == 1
 
 
-def test_lag_is_the_age_of_the_oldest_update(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    make_queue(tx, "other")
-    assert queue_stat(tx)["lag_seconds"] == 0
-    add(tx, {"old": 1})
-    pass_time(tx, 3600)
-    add(tx, {"new": 1})
-    assert queue_stat(tx)["lag_seconds"] == pytest.approx(3600, abs=60)
-    assert max(found["lag_seconds"] for found in fresh(tx, "bucket_stat")) == pytest.approx(3600, abs=60)
-    assert queue_stat(tx, "other")["lag_seconds"] == 0
-    tx.execute("select pgcombine.pause('wc')")
-    found = queue_stat(tx)
+@pytest.mark.wc
+def test_lag_is_the_age_of_the_oldest_update(conn: psycopg.Connection) -> None:
+    make_queue(conn, "other")
+    assert queue_stat(conn)["lag_seconds"] == 0
+    add(conn, {"old": 1})
+    pass_time(conn, 3600)
+    add(conn, {"new": 1})
+    assert queue_stat(conn)["lag_seconds"] == pytest.approx(3600, abs=60)
+    assert max(found["lag_seconds"] for found in fresh(conn, "bucket_stat")) == pytest.approx(3600, abs=60)
+    assert queue_stat(conn, "other")["lag_seconds"] == 0
+    conn.execute("select pgcombine.pause('wc')")
+    found = queue_stat(conn)
     assert (found["paused"], found["pending"], found["lag_seconds"]) == (True, 2, pytest.approx(3600, abs=60))
-    assert max(bucket["lag_seconds"] for bucket in fresh(tx, "bucket_stat")) == pytest.approx(3600, abs=60)
-    tx.execute("select pgcombine.resume('wc')")
-    combine_all(tx)
-    assert queue_stat(tx)["lag_seconds"] == 0
+    assert max(bucket["lag_seconds"] for bucket in fresh(conn, "bucket_stat")) == pytest.approx(3600, abs=60)
+    conn.execute("select pgcombine.resume('wc')")
+    combine_all(conn)
+    assert queue_stat(conn)["lag_seconds"] == 0
 
 
-def test_reading_the_view_dates_pending_updates(tx: psycopg.Connection) -> None:
+@pytest.mark.wc(buckets=1)
+def test_reading_the_view_dates_pending_updates(conn: psycopg.Connection) -> None:
     """Reading queue_stat records a time, by which later reads date the pending updates."""
-    make_queue(tx, buckets=1)
-    add(tx, {"a": 1})
-    assert queue_stat(tx)["lag_seconds"] < 60
-    pass_time(tx, 3600)
-    tx.execute("update pgcombine.sample set at = clock_timestamp()")
-    assert view_rows(tx, "queue_stat")[0]["lag_seconds"] == pytest.approx(3600, abs=60)
-    assert view_rows(tx, "bucket_stat")[0]["lag_seconds"] == pytest.approx(3600, abs=60)
-    combine_all(tx)
-    assert view_rows(tx, "queue_stat")[0]["lag_seconds"] == 0
-    assert view_rows(tx, "bucket_stat")[0]["lag_seconds"] == 0
+    add(conn, {"a": 1})
+    assert queue_stat(conn)["lag_seconds"] < 60
+    pass_time(conn, 3600)
+    conn.execute("update pgcombine.sample set at = clock_timestamp()")
+    assert view_rows(conn, "queue_stat")[0]["lag_seconds"] == pytest.approx(3600, abs=60)
+    assert view_rows(conn, "bucket_stat")[0]["lag_seconds"] == pytest.approx(3600, abs=60)
+    combine_all(conn)
+    assert view_rows(conn, "queue_stat")[0]["lag_seconds"] == 0
+    assert view_rows(conn, "bucket_stat")[0]["lag_seconds"] == 0
 
 
-def test_quarantined_updates_have_no_lag(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    add(tx, [("bad", 1), ("bad", 1)])
-    pass_time(tx, 3600)
-    hold(tx, word="bad")
-    found = queue_stat(tx)
+@pytest.mark.wc
+def test_quarantined_updates_have_no_lag(conn: psycopg.Connection) -> None:
+    add(conn, [("bad", 1), ("bad", 1)])
+    pass_time(conn, 3600)
+    hold(conn, word="bad")
+    found = queue_stat(conn)
     figures = [
         found[name] for name in ("pending", "lag_seconds", "quarantined_keys", "quarantined_updates", "failing_buckets")
     ]
     assert figures == [0, 0, 1, 2, 0]
 
 
-def test_views_show_failing_buckets(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    add(tx, {word_in(tx, 2): 1})
-    tx.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'a value')")
-    assert queue_stat(tx)["failing_buckets"] == 1
-    (failing,) = fresh(tx, "bucket_stat", "failures > 0")
+@pytest.mark.wc
+def test_views_show_failing_buckets(conn: psycopg.Connection) -> None:
+    add(conn, {word_in(conn, 2): 1})
+    conn.execute("select pgcombine_internal.fail_pass('wc', 2, '22003', 'a value')")
+    assert queue_stat(conn)["failing_buckets"] == 1
+    (failing,) = fresh(conn, "bucket_stat", "failures > 0")
     assert (failing["bucket"], failing["failures"], failing["sqlstate"], failing["pending"]) == (2, 1, "22003", 1)
     assert failing["failing_since"] < failing["retry_at"]
     assert "a value" not in str(failing)
 
 
-def test_rates_are_those_of_the_passes(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
-    idle = queue_stat(tx)
+@pytest.mark.wc(buckets=1)
+def test_rates_are_those_of_the_passes(conn: psycopg.Connection) -> None:
+    idle = queue_stat(conn)
     assert (idle["passes_1m"], idle["pass_seconds_p50"], idle["last_pass_at"]) == (0, None, None)
-    add(tx, [("a", 1), ("a", 1), ("b", 1), ("c", 0)])
-    combine_all(tx)
-    add(tx, [("a", 1)])
-    combine_all(tx)
+    add(conn, [("a", 1), ("a", 1), ("b", 1), ("c", 0)])
+    combine_all(conn)
+    add(conn, [("a", 1)])
+    combine_all(conn)
     # The update of c is 0 and changes nothing.
     expected = {"updates": 5, "keys": 4, "changes": 3}
-    found = queue_stat(tx)
+    found = queue_stat(conn)
     for name, count in expected.items():
         assert found[f"{name}_per_second_1m"] == pytest.approx(count / 60)
-    tx.execute("update pgcombine.pass set began = ended - interval '1 s' * pass where pass > 0")
-    found = queue_stat(tx)
+    conn.execute("update pgcombine.pass set began = ended - interval '1 s' * pass where pass > 0")
+    found = queue_stat(conn)
     assert (found["passes_1m"], found["pass_seconds_p50"], found["pass_seconds_p99"]) == (2, 1, 2)
-    assert found["last_pass_at"] == one(tx, "select max(ended) from pgcombine.pass")
+    assert found["last_pass_at"] == one(conn, "select max(ended) from pgcombine.pass")
 
 
-def test_minute_stat_counts_each_pass_once(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
+@pytest.mark.wc(buckets=1)
+def test_minute_stat_counts_each_pass_once(conn: psycopg.Connection) -> None:
     for minutes in (20, 5, 4, 0):
-        add(tx, [("a", 1)] * 9)
-        combine_all(tx)
-        tx.execute(
+        add(conn, [("a", 1)] * 9)
+        combine_all(conn)
+        conn.execute(
             "update pgcombine.pass set ended = ended - make_interval(mins => %s)"
             " where pass = (select max(pass) from pgcombine.pass)",
             (minutes,),
         )
     for _ in range(3):
-        assert queue_stat(tx)["passes_1m"] == 1
-        tx.execute("select pgcombine_internal.trim_journal('wc')")
-    assert [minute[2:4] for minute in rows(tx, "pass_minute")][:3] == [(1, 9)] * 3
-    assert rows(tx, "minute_stat") == rows(tx, "pass_minute")
+        assert queue_stat(conn)["passes_1m"] == 1
+        conn.execute("select pgcombine_internal.trim_journal('wc')")
+    assert [minute[2:4] for minute in rows(conn, "pass_minute")][:3] == [(1, 9)] * 3
+    assert rows(conn, "minute_stat") == rows(conn, "pass_minute")
 
 
 def test_pass_recent_shows_the_last_passes(tx: psycopg.Connection) -> None:
@@ -190,10 +190,10 @@ def test_pass_recent_shows_the_last_passes(tx: psycopg.Connection) -> None:
     assert all(each["seconds"] >= 0 and each["ended"] >= each["began"] for each in found)
 
 
-def test_export_stat_shows_backlog_and_state(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    tx.execute("select pgcombine.create_export('words', 'wc')")
-    (found,) = view_rows(tx, "export_stat")
+@pytest.mark.wc
+def test_export_stat_shows_backlog_and_state(conn: psycopg.Connection) -> None:
+    conn.execute("select pgcombine.create_export('words', 'wc')")
+    (found,) = view_rows(conn, "export_stat")
     assert (found["export"], found["state"], found["pending"], found["lag_seconds"], found["delivered"]) == (
         "words",
         "up",
@@ -201,30 +201,30 @@ def test_export_stat_shows_backlog_and_state(tx: psycopg.Connection) -> None:
         0,
         0,
     )
-    add(tx, {f"w{i}": 1 for i in range(50)})
-    combine_all(tx)
-    pass_time(tx, 3600)
-    tx.execute("select pg_stat_force_next_flush()")
-    tx.execute("select")
-    (found,) = view_rows(tx, "export_stat")
+    add(conn, {f"w{i}": 1 for i in range(50)})
+    combine_all(conn)
+    pass_time(conn, 3600)
+    conn.execute("select pg_stat_force_next_flush()")
+    conn.execute("select")
+    (found,) = view_rows(conn, "export_stat")
     assert (found["pending"], found["lag_seconds"]) == (50, pytest.approx(3600, abs=60))
-    tx.execute("select pgcombine.pause_export('words')")
-    (found,) = view_rows(tx, "export_stat")
+    conn.execute("select pgcombine.pause_export('words')")
+    (found,) = view_rows(conn, "export_stat")
     assert (found["state"], found["pending"], found["lag_seconds"]) == ("paused", 50, pytest.approx(3600, abs=60))
 
 
-def test_hint_stat_counts_writes_and_updates(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    tx.execute("select pgcombine_internal.handoff_handshake('a')")
+@pytest.mark.wc
+def test_hint_stat_counts_writes_and_updates(conn: psycopg.Connection) -> None:
+    conn.execute("select pgcombine_internal.handoff_handshake('a')")
     for server in ("b", "c"):
-        tx.execute("select pgcombine_internal.handoff_register(%s, 'host=b user=app')", (server,))
-    tx.execute(
+        conn.execute("select pgcombine_internal.handoff_register(%s, 'host=b user=app')", (server,))
+    conn.execute(
         "insert into pgcombine.handoff_hint (destination, token, queue, shape, digest, updates, payload, since)"
         " select 'b', ('00000000-0000-7000-8000-' || to_char(i, 'FM000000000000'))::uuid, 'wc',"
         " gen_random_uuid(), gen_random_uuid(), 3, '{}', now() - interval '1 s' * (1000 - i)"
         " from generate_series(1, 150) i"
     )
-    found = {each["destination"]: each for each in view_rows(tx, "hint_stat")}
+    found = {each["destination"]: each for each in view_rows(conn, "hint_stat")}
     assert (found["b"]["writes"], found["b"]["updates"]) == (150, 450)
     assert found["b"]["oldest_seconds"] == pytest.approx(999, abs=60)
     assert (found["c"]["writes"], found["c"]["updates"], found["c"]["oldest"], found["c"]["oldest_seconds"]) == (
@@ -251,28 +251,28 @@ def test_load_stat_shows_open_loads(tx: psycopg.Connection, role: str) -> None:
         view_rows(tx, "load_stat")
 
 
-def test_segment_stat_and_table_size_are_exact(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=2)
-    (empty,) = fresh(tx, "segment_stat")
+@pytest.mark.wc(buckets=2)
+def test_segment_stat_and_table_size_are_exact(conn: psycopg.Connection) -> None:
+    (empty,) = fresh(conn, "segment_stat")
     assert (empty["segments"], empty["filled"], empty["waiting"], empty["waiting_bytes"]) == (8, 0, 0, 0)
-    fill(tx, 400_000)
-    (found,) = fresh(tx, "segment_stat")
+    fill(conn, 400_000)
+    (found,) = fresh(conn, "segment_stat")
     assert (found["filled"], found["waiting"]) == (2, 0), "the segments have pending updates"
-    combine_all(tx)
-    (found,) = fresh(tx, "segment_stat")
+    combine_all(conn)
+    (found,) = fresh(conn, "segment_stat")
     assert (found["filled"], found["waiting"]) == (2, 2)
     assert found["bytes"] == one(
-        tx, "select sum(pg_table_size(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf"
+        conn, "select sum(pg_table_size(relid)) from pg_partition_tree('pgcombine.wc_updates') where isleaf"
     )
     assert found["waiting_bytes"] > 0.99 * found["bytes"]
-    sizes = {each["table"]: each for each in fresh(tx, "table_size")}
+    sizes = {each["table"]: each for each in fresh(conn, "table_size")}
     assert {"wc_updates", "wc_values", "wc_quarantine", "wc_quarantine_keys", "pass", "tick"} <= sizes.keys()
     assert sizes["wc_updates"]["bytes"] == found["bytes"]
     for what, function in (("bytes", "pg_table_size"), ("index_bytes", "pg_indexes_size")):
-        exact = one(tx, f"select sum({function}(relid)) from pg_partition_tree('pgcombine.wc_values') where isleaf")  # noqa: S608
+        exact = one(conn, f"select sum({function}(relid)) from pg_partition_tree('pgcombine.wc_values') where isleaf")  # noqa: S608
         assert sizes["wc_values"][what] == exact > 0
-    tx.execute("call pgcombine.reclaim('wc')")
-    (after,) = fresh(tx, "segment_stat")
+    conn.execute("call pgcombine.reclaim('wc')")
+    (after,) = fresh(conn, "segment_stat")
     assert (after["filled"], after["waiting"], after["bytes"]) == (0, 0, empty["bytes"])
 
 
@@ -295,46 +295,46 @@ def test_only_monitors_and_workers_read_the_views(tx: psycopg.Connection, role: 
             tx.execute("select pgcombine.revoke_right(%s, %s)", (right, role))
 
 
-def test_views_work_in_a_read_only_transaction(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    add(tx, {"a": 1})
-    with tx.transaction():
-        tx.execute("set transaction read only, isolation level repeatable read")
+@pytest.mark.wc
+def test_views_work_in_a_read_only_transaction(conn: psycopg.Connection) -> None:
+    add(conn, {"a": 1})
+    with conn.transaction():
+        conn.execute("set transaction read only, isolation level repeatable read")
         for view in STATS:
-            view_rows(tx, view)
-        assert view_rows(tx, "queue_stat")[0]["pending"] == 1
-    assert rows(tx, "sample") == []
+            view_rows(conn, view)
+        assert view_rows(conn, "queue_stat")[0]["pending"] == 1
+    assert rows(conn, "sample") == []
 
 
-def test_figures_are_kept_for_a_second(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    assert queue_stat(tx)["pending"] == 0
-    tx.execute("update pgcombine.sample set at = clock_timestamp() + interval '1 hour'")
-    add(tx, {"a": 1})
-    assert view_rows(tx, "queue_stat")[0]["pending"] == 0
-    with tx.transaction():
-        tx.execute("set local pgcombine.fresh = on")
-        assert view_rows(tx, "queue_stat")[0]["pending"] == 1
-    tx.execute("update pgcombine.sample set at = clock_timestamp() + interval '1 hour', figures = '[]'")
-    assert view_rows(tx, "queue_stat")[0]["pending"] == 0
-    tx.execute("update pgcombine.sample set at = clock_timestamp() - interval '61 seconds', seconds = 1000")
-    assert view_rows(tx, "queue_stat")[0]["pending"] == 1
+@pytest.mark.wc
+def test_figures_are_kept_for_a_second(conn: psycopg.Connection) -> None:
+    assert queue_stat(conn)["pending"] == 0
+    conn.execute("update pgcombine.sample set at = clock_timestamp() + interval '1 hour'")
+    add(conn, {"a": 1})
+    assert view_rows(conn, "queue_stat")[0]["pending"] == 0
+    with conn.transaction():
+        conn.execute("set local pgcombine.fresh = on")
+        assert view_rows(conn, "queue_stat")[0]["pending"] == 1
+    conn.execute("update pgcombine.sample set at = clock_timestamp() + interval '1 hour', figures = '[]'")
+    assert view_rows(conn, "queue_stat")[0]["pending"] == 0
+    conn.execute("update pgcombine.sample set at = clock_timestamp() - interval '61 seconds', seconds = 1000")
+    assert view_rows(conn, "queue_stat")[0]["pending"] == 1
 
 
-def test_a_lock_on_a_queue_stops_no_reader(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
-    make_queue(tx, "other", buckets=1)
-    add(tx, {"a": 1})
-    with psycopg.connect(tx.info.dsn, password=tx.info.password) as holder:
+@pytest.mark.wc(buckets=1)
+def test_a_lock_on_a_queue_stops_no_reader(conn: psycopg.Connection) -> None:
+    make_queue(conn, "other", buckets=1)
+    add(conn, {"a": 1})
+    with psycopg.connect(conn.info.dsn, password=conn.info.password) as holder:
         holder.execute("lock table pgcombine.wc_updates in access exclusive mode")
-        add(tx, {"a": 1}, "other")
-        found = {each["queue"]: (each["pending"], each["pending_at"] is None) for each in fresh(tx, "queue_stat")}
+        add(conn, {"a": 1}, "other")
+        found = {each["queue"]: (each["pending"], each["pending_at"] is None) for each in fresh(conn, "queue_stat")}
         assert found == {"wc": (0, True), "other": (1, False)}
         # An update since the last sample may be as old as that sample.
-        tx.execute(
+        conn.execute(
             "insert into pgcombine.sample (queue, kind, at, figures)"
             " values ('wc', 'pending', now() - interval '5 minutes', '[]')"
         )
-        (locked,) = view_rows(tx, "queue_stat", "queue = 'wc'")
+        (locked,) = view_rows(conn, "queue_stat", "queue = 'wc'")
         assert locked["lag_seconds"] == pytest.approx(300, abs=60)
-    assert queue_stat(tx)["pending"] == 1
+    assert queue_stat(conn)["pending"] == 1

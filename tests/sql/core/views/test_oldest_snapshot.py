@@ -38,9 +38,9 @@ def test_view_names_a_reading_session(conn: psycopg.Connection, dsn: str) -> Non
     assert one(conn, FIGURE) == 0
 
 
+@pytest.mark.wc
 def test_view_names_a_session_that_has_written(conn: psycopg.Connection, dsn: str) -> None:
     """An idle transaction that has written has no snapshot, but marks can't advance beyond its id."""
-    make_queue(conn)
     with psycopg.connect(dsn) as writer:
         add(writer, {"a": 1})
         conn.execute("select txid_current()")

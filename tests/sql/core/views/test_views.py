@@ -48,16 +48,16 @@ def test_current_does_not_mix_up_keys(tx: psycopg.Connection) -> None:
     assert one(tx, "select n from pgcombine.wc_current where (a, b) = ('a', 'bc')") == 2
 
 
-def test_pending_shows_every_update(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    add(tx, [("a", 1), ("a", 1), ("b", 2)])
-    assert rows(tx, "wc_pending") == [("a", 1), ("a", 1), ("b", 2)]
-    assert one(tx, "select pgcombine.backlog('wc')") == 3
-    tx.execute("insert into pgcombine.wc_updates (word, n) values ('c', null)")
-    assert one(tx, "select pgcombine.backlog('wc')") == 4
-    combine_all(tx)
-    assert rows(tx, "wc_pending") == []
-    assert one(tx, "select pgcombine.backlog('wc')") == 0
+@pytest.mark.wc
+def test_pending_shows_every_update(conn: psycopg.Connection) -> None:
+    add(conn, [("a", 1), ("a", 1), ("b", 2)])
+    assert rows(conn, "wc_pending") == [("a", 1), ("a", 1), ("b", 2)]
+    assert one(conn, "select pgcombine.backlog('wc')") == 3
+    conn.execute("insert into pgcombine.wc_updates (word, n) values ('c', null)")
+    assert one(conn, "select pgcombine.backlog('wc')") == 4
+    combine_all(conn)
+    assert rows(conn, "wc_pending") == []
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
 def test_status_counts_by_queue(tx: psycopg.Connection) -> None:
@@ -86,14 +86,14 @@ def test_status_shows_quarantined_updates_and_failing_buckets(tx: psycopg.Connec
     assert tx.execute(figures).fetchall() == [("wc", 1, 1, 2, 1), ("well", 0, 0, 0, 0)]
 
 
-def test_bucket_status_counts_its_updates(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=2)
-    add(tx, [(word_in(tx, 1), 1)] * 3)
-    backlogs = tx.execute(
+@pytest.mark.wc(buckets=2)
+def test_bucket_status_counts_its_updates(conn: psycopg.Connection) -> None:
+    add(conn, [(word_in(conn, 1), 1)] * 3)
+    backlogs = conn.execute(
         "select b, (pgcombine_internal.bucket_status('wc', b)).backlog from generate_series(0, 1) b order by 1"
     ).fetchall()
     assert backlogs == [(0, 0), (1, 3)]
-    assert one(tx, "select lag_seconds from pgcombine_internal.bucket_status('wc', 0)") == 0
+    assert one(conn, "select lag_seconds from pgcombine_internal.bucket_status('wc', 0)") == 0
 
 
 def test_the_catalog_is_readable_by_everybody_and_the_data_are_not(tx: psycopg.Connection, role: str) -> None:
@@ -157,15 +157,15 @@ def test_a_sum_beyond_its_type_is_null_and_fails_no_reader(tx: psycopg.Connectio
     assert read() == found | {"bad": alone["bad"]}
 
 
-def test_overflowing_sum_is_shown_although_delete_when_names_it(tx: psycopg.Connection) -> None:
-    make_queue(tx, buckets=1)
-    add(tx, [("bad", 2**63 - 1), ("bad", 1), ("gone", 1), ("gone", -1), ("good", 1)])
+@pytest.mark.wc(buckets=1)
+def test_overflowing_sum_is_shown_although_delete_when_names_it(conn: psycopg.Connection) -> None:
+    add(conn, [("bad", 2**63 - 1), ("bad", 1), ("gone", 1), ("gone", -1), ("good", 1)])
     warned: list[str] = []
-    tx.add_notice_handler(lambda notice: warned.append(str(notice.message_primary)))
-    assert current(tx) == {"bad": None, "good": 1}
+    conn.add_notice_handler(lambda notice: warned.append(str(notice.message_primary)))
+    assert current(conn) == {"bad": None, "good": 1}
     assert len(warned) == 1
-    add(tx, {"bad": -5})
-    assert current(tx) == {"bad": 2**63 - 5, "good": 1}
+    add(conn, {"bad": -5})
+    assert current(conn) == {"bad": 2**63 - 5, "good": 1}
 
 
 def test_nan_is_a_sum_and_null_is_no_overflow(tx: psycopg.Connection) -> None:

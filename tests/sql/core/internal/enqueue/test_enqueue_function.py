@@ -13,15 +13,15 @@ from support.states import raises_state
 WORDS = [(f"w{i % 70}", i) for i in range(300)]
 
 
-def test_arrays_become_updates(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    assert enqueue_arrays(tx, []) == 0
-    assert one(tx, "select pgcombine.wc_enqueue(null::text[])") == 0
-    assert enqueue_arrays(tx, WORDS) == 300
-    assert one(tx, "select pgcombine.backlog('wc')") == 300
-    combine_all(tx)
+@pytest.mark.wc
+def test_arrays_become_updates(conn: psycopg.Connection) -> None:
+    assert enqueue_arrays(conn, []) == 0
+    assert one(conn, "select pgcombine.wc_enqueue(null::text[])") == 0
+    assert enqueue_arrays(conn, WORDS) == 300
+    assert one(conn, "select pgcombine.backlog('wc')") == 300
+    combine_all(conn)
     totals = sum((Counter({word: n}) for word, n in WORDS), Counter())
-    assert values(tx) == {word: n for word, n in totals.items() if n}
+    assert values(conn) == {word: n for word, n in totals.items() if n}
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def test_keys_are_rounded_to_the_type_of_the_column(tx: psycopg.Connection, key:
     assert one(tx, "select count(*) from pgcombine.wc_values") == 400
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("words", ["'[0:1]={a,b}'::text[]", "array[array['a'], array['b']]"])
-def test_arrays_of_other_shapes_are_flattened(tx: psycopg.Connection, words: str) -> None:
-    make_queue(tx)
-    assert one(tx, f"select pgcombine.wc_enqueue({words}, array[1, 2])") == 2
-    combine_all(tx)
-    assert values(tx) == {"a": 1, "b": 2}
+def test_arrays_of_other_shapes_are_flattened(conn: psycopg.Connection, words: str) -> None:
+    assert one(conn, f"select pgcombine.wc_enqueue({words}, array[1, 2])") == 2
+    combine_all(conn)
+    assert values(conn) == {"a": 1, "b": 2}
 
 
 def test_missing_values_take_their_default(tx: psycopg.Connection) -> None:
@@ -55,6 +55,7 @@ def test_missing_values_take_their_default(tx: psycopg.Connection) -> None:
     assert rows(tx, "wc_values") == [("w0", 51, 7), ("w1", 50, None)]
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     ("words", "numbers", "sqlstate"),
     [
@@ -64,11 +65,10 @@ def test_missing_values_take_their_default(tx: psycopg.Connection) -> None:
     ],
     ids=["lengths", "a null key", "a long key"],
 )
-def test_bad_arrays_are_refused(tx: psycopg.Connection, words: list[Any], numbers: list[int], sqlstate: str) -> None:
-    make_queue(tx)
-    with raises_state(sqlstate), tx.transaction():
-        tx.execute("select pgcombine.wc_enqueue(%s, %s::bigint[])", (words, numbers))
-    assert one(tx, "select pgcombine.backlog('wc')") == 0
+def test_bad_arrays_are_refused(conn: psycopg.Connection, words: list[Any], numbers: list[int], sqlstate: str) -> None:
+    with raises_state(sqlstate), conn.transaction():
+        conn.execute("select pgcombine.wc_enqueue(%s, %s::bigint[])", (words, numbers))
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
 
 
 def test_row_security_checks_each_update(tx: psycopg.Connection, role: str) -> None:

@@ -17,8 +17,8 @@ def observe(conn: psycopg.Connection, name: str, statement: str) -> None:
     conn.execute("select pgcombine.add_observer('wc', %s, %s)", (name, statement))
 
 
+@pytest.mark.wc(buckets=1)
 def test_several_observers_see_the_same_changes(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     make_queue(conn, "totals", key=["first text"], buckets=1)
     conn.execute("create table audit (word text, old_n bigint, new_n bigint)")
     conn.execute("create table seen (words text[])")
@@ -48,6 +48,7 @@ def test_several_observers_see_the_same_changes(conn: psycopg.Connection) -> Non
     assert one(conn, "select count(*) from seen") == 3
 
 
+@pytest.mark.wc(buckets=1)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -62,7 +63,6 @@ def test_several_observers_see_the_same_changes(conn: psycopg.Connection) -> Non
     ],
 )
 def test_observer_runs_whatever_keyword_it_begins_with(conn: psycopg.Connection, statement: str) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("create table seen (word text)")
     conn.execute(
         "create function see(word text) returns text language sql "
@@ -74,15 +74,16 @@ def test_observer_runs_whatever_keyword_it_begins_with(conn: psycopg.Connection,
     assert conn.execute("select word from seen").fetchall() == [("a",)]
 
 
+@pytest.mark.wc(buckets=1)
 def test_observer_that_postgresql_would_skip_is_refused(conn: psycopg.Connection) -> None:
     """PostgreSQL skips a CTE that only reads and whose result is unused."""
-    make_queue(conn, buckets=1)
     statement = "with words as (select 'delete ' || word as word from changes) select quote_literal(word) from words"
     with raises_state("PC003"):
         observe(conn, "see", statement)
     observe(conn, "see", f"select * from ({statement}) as quoted")  # noqa: S608
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize(
     ("name", "statement", "sqlstate"),
     [
@@ -96,7 +97,6 @@ def test_observer_that_postgresql_would_skip_is_refused(conn: psycopg.Connection
     ],
 )
 def test_invalid_statements_are_refused(conn: psycopg.Connection, name: str, statement: str, sqlstate: str) -> None:
-    make_queue(conn)
     conn.execute("create table audit (word text)")
     observe(conn, "taken", "insert into audit select word from changes")
     with raises_state(sqlstate):
@@ -106,8 +106,8 @@ def test_invalid_statements_are_refused(conn: psycopg.Connection, name: str, sta
     assert conn.execute("select * from audit").fetchall() == [("a",)]
 
 
+@pytest.mark.wc(buckets=1)
 def test_an_observer_that_raises_rolls_the_pass_back(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("create table audit (word text check (word <> 'bad'))")
     observe(conn, "audit", "insert into audit select word from changes")
     add(conn, {"good": 1, "bad": 1})
@@ -125,8 +125,8 @@ PARTS = ["updates", "held", "counted", "folded", "combined", "removed", "updated
 TAKEN = ["quarantining", "counted", "folded", "combined", "removed", "updated", "inserted", "observer_1"]
 
 
+@pytest.mark.wc(buckets=1)
 def test_ctes_of_a_pass_have_a_prefix(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select word from changes")
     hold(conn, word="held")
@@ -138,11 +138,11 @@ def test_ctes_of_a_pass_have_a_prefix(conn: psycopg.Connection) -> None:
     assert parts == {"changes", *(f"pgcombine_{name}" for name in TAKEN)}
 
 
+@pytest.mark.wc(buckets=1)
 @pytest.mark.parametrize(
     "form", ["insert into audit select 'x' from {}", "with f as (select from {}) select word from changes, f"]
 )
 def test_observer_reads_no_internal_cte(conn: psycopg.Connection, form: str) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "first", "insert into audit select word from changes returning word")
     hold(conn, word="quarantined")
@@ -153,9 +153,9 @@ def test_observer_reads_no_internal_cte(conn: psycopg.Connection, form: str) -> 
         assert shown in str(refused.value)
 
 
+@pytest.mark.wc(buckets=1)
 def test_observer_may_use_tables_named_like_ctes(conn: psycopg.Connection) -> None:
     """A pass's internal CTEs have the prefix ``pgcombine_``, so a table may have a CTE's name without the prefix."""
-    make_queue(conn, buckets=1)
     conn.execute("create table audit (word text, n int)")
     for number, name in enumerate(PARTS):
         table = sql.Identifier(name)
@@ -190,8 +190,8 @@ def test_no_observer_is_added_beside_a_relation_named_like_a_part(conn: psycopg.
         conn.execute(sql.SQL("drop view {}").format(sql.Identifier(part)))
 
 
+@pytest.mark.wc(buckets=1)
 def test_upgrade_refuses_an_observer_of_a_former_cte(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select word from changes")
     conn.execute("alter table audit rename to gone")
@@ -206,8 +206,8 @@ def test_upgrade_refuses_an_observer_of_a_former_cte(conn: psycopg.Connection, d
     schema.upgrade(dsn)
 
 
+@pytest.mark.wc(buckets=1)
 def test_observer_may_contain_a_control_character(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select 'a\x01b' from changes")
     add(conn, {"a": 1})
@@ -237,8 +237,8 @@ def test_an_observer_reads_the_folded_updates(conn: psycopg.Connection) -> None:
     assert conn.execute(arrived).fetchall() == [("held", 1, 1)]
 
 
+@pytest.mark.wc(buckets=1)
 def test_keys_that_expire_dont_arrive_but_their_late_updates_do(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("create table audit (word text, n bigint)")
     observe(conn, "audit", "insert into audit select word, n from arrived")
     observe(conn, "read", "select count(*) from arrived")
@@ -256,8 +256,8 @@ def test_keys_that_expire_dont_arrive_but_their_late_updates_do(conn: psycopg.Co
     assert conn.execute("select * from audit").fetchall() == [("late", 7)]
 
 
+@pytest.mark.wc(buckets=1)
 def test_the_plan_has_no_folded_updates_for_observers_that_dont_read_them(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1)
     conn.execute("create table audit (word text)")
     observe(conn, "audit", "insert into audit select word from changes")
 

@@ -149,8 +149,8 @@ def test_second_call_finishes_an_interrupted_drop(conn: psycopg.Connection, dsn:
     assert values(conn) == {}
 
 
+@pytest.mark.wc
 def test_drop_in_portions_refuses_what_drop_queue_refuses(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with open_connection(dsn) as session:
         for object, statement in (
             ("view report", "create view report as select * from pgcombine.wc_values_b0001"),

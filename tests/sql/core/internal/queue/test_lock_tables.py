@@ -69,10 +69,10 @@ def test_long_attempt_causes_a_deadlock(conn: psycopg.Connection, dsn: str) -> N
         meet(conn, dsn, REBUCKET, "enqueue", "current", time_limit="1h")
 
 
+@pytest.mark.wc(buckets=2)
 @pytest.mark.parametrize("blocked", ["share", "no key update"])
 def test_locked_row_of_the_queue_ends_the_attempt(conn: psycopg.Connection, dsn: str, blocked: str) -> None:
     """The session that has locked the queue's row may use the tables next."""
-    make_queue(conn, buckets=2)
     with psycopg.connect(dsn) as user, psycopg.connect(dsn, autocommit=True) as taking:
         user.execute(f"select from pgcombine.queue for {blocked}".encode())
         assert not one(taking, "select pgcombine_internal.lock_tables('wc', 0)")
@@ -81,16 +81,16 @@ def test_locked_row_of_the_queue_ends_the_attempt(conn: psycopg.Connection, dsn:
         assert one(taking, "select pgcombine_internal.lock_tables('wc', 0)")
 
 
+@pytest.mark.wc
 def test_the_timeout_of_the_caller_is_kept(conn: psycopg.Connection) -> None:
-    make_queue(conn)
     conn.execute("set lock_timeout = '1234ms'")
     with conn.transaction():
         assert one(conn, "select pgcombine_internal.lock_tables('wc', 0)")
         assert one(conn, "show lock_timeout") == "1234ms"
 
 
+@pytest.mark.wc
 def test_a_drop_ends_at_lock_timeout(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     with psycopg.connect(dsn) as user:
         user.execute(USES["enqueue"].encode())
         conn.execute("set lock_timeout = '50ms'")
@@ -100,13 +100,15 @@ def test_a_drop_ends_at_lock_timeout(conn: psycopg.Connection, dsn: str) -> None
     conn.execute(DROP.encode())
 
 
+@pytest.mark.wc
 @pytest.mark.parametrize("wholly", [True, False])
 @pytest.mark.parametrize("attempt", range(4))
-def test_attempt_that_succeeds_holds_all_locks(tx: psycopg.Connection, attempt: int, wholly: bool) -> None:
-    make_queue(tx)
-    with tx.transaction():
-        tx.execute("set local deadlock_timeout = '1ms'")
-        if not one(tx, "select pgcombine_internal.lock_tables('wc', %s, %s)", attempt, wholly):
+def test_attempt_that_succeeds_holds_all_locks(conn: psycopg.Connection, attempt: int, wholly: bool) -> None:
+    with conn.transaction():
+        conn.execute("set local deadlock_timeout = '1ms'")
+        if not one(conn, "select pgcombine_internal.lock_tables('wc', %s, %s)", attempt, wholly):
             return  # an attempt with so short a timeout may fail
-        held = tx.execute("select relation::regclass::text from pg_locks where mode = 'AccessExclusiveLock'").fetchall()
+        held = conn.execute(
+            "select relation::regclass::text from pg_locks where mode = 'AccessExclusiveLock'"
+        ).fetchall()
         assert {(f"pgcombine.wc_{name}",) for name in ("current", "pending", "values", "updates")} <= set(held)

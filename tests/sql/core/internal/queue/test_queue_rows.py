@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, make_queue, rows
+from support.queues import add, combine_all, rows
 
 from pgcombine.errors import (
     InvalidDefinitionError,
@@ -66,18 +66,18 @@ def test_keys_of_several_columns_are_tuples(tx: psycopg.Connection) -> None:
         pairs.get(tx, [("x",)])
 
 
-def test_errors_have_their_exception_classes(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    add(tx, {"a": 1})
+@pytest.mark.wc
+def test_errors_have_their_exception_classes(conn: psycopg.Connection) -> None:
+    add(conn, {"a": 1})
     cases: list[tuple[type[Exception], Any]] = [
-        (QueueExistsError, lambda: WC.create(tx)),
-        (QueueNotEmptyError, lambda: WC.drop(tx)),
-        (QueueNotFoundError, lambda: CombineQueue("cw").drop(tx)),
-        (QueueNotFoundError, lambda: CombineQueue("cw").enqueue(tx, [("a",)])),
-        (QueueNotFoundError, lambda: CombineQueue("cw").get(tx, ["a"])),
-        (QueueNotFoundError, lambda: CombineQueue("cw").backlog(tx)),
-        (InvalidDefinitionError, lambda: CombineQueue("cw").create(tx)),
+        (QueueExistsError, lambda: WC.create(conn)),
+        (QueueNotEmptyError, lambda: WC.drop(conn)),
+        (QueueNotFoundError, lambda: CombineQueue("cw").drop(conn)),
+        (QueueNotFoundError, lambda: CombineQueue("cw").enqueue(conn, [("a",)])),
+        (QueueNotFoundError, lambda: CombineQueue("cw").get(conn, ["a"])),
+        (QueueNotFoundError, lambda: CombineQueue("cw").backlog(conn)),
+        (InvalidDefinitionError, lambda: CombineQueue("cw").create(conn)),
     ]
     for kind, call in cases:
-        with pytest.raises(kind), tx.transaction():
+        with pytest.raises(kind), conn.transaction():
             call()

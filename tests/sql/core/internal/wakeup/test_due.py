@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import psycopg
-from support.queues import make_queue, one
+import pytest
+from support.queues import one
 from support.sessions import workers
 from support.wait import eventually
 
@@ -15,22 +16,22 @@ def due(conn: psycopg.Connection) -> list[tuple[str, int]]:
     return conn.execute("select queue, bucket from pgcombine_internal.due()").fetchall()
 
 
-def test_a_failing_bucket_without_updates_is_due(tx: psycopg.Connection) -> None:
-    make_queue(tx)
-    tx.execute(FAIL)
-    assert due(tx) == [], "the bucket isn't due before retry_at"
-    tx.execute("update pgcombine.failure set retry_at = clock_timestamp()")
-    assert due(tx) == [("wc", 0)]
-    tx.execute("select pgcombine.pause('wc')")
-    assert due(tx) == []
-    tx.execute("select pgcombine.resume('wc')")
-    assert tx.execute("select updates from pgcombine.combine('wc', 0)").fetchall() == [(0,)]
-    assert due(tx) == []
-    assert one(tx, FAILING) == 0
+@pytest.mark.wc
+def test_a_failing_bucket_without_updates_is_due(conn: psycopg.Connection) -> None:
+    conn.execute(FAIL)
+    assert due(conn) == [], "the bucket isn't due before retry_at"
+    conn.execute("update pgcombine.failure set retry_at = clock_timestamp()")
+    assert due(conn) == [("wc", 0)]
+    conn.execute("select pgcombine.pause('wc')")
+    assert due(conn) == []
+    conn.execute("select pgcombine.resume('wc')")
+    assert conn.execute("select updates from pgcombine.combine('wc', 0)").fetchall() == [(0,)]
+    assert due(conn) == []
+    assert one(conn, FAILING) == 0
 
 
+@pytest.mark.wc
 def test_worker_clears_a_failure_without_pending_updates(conn: psycopg.Connection, dsn: str) -> None:
-    make_queue(conn)
     conn.execute(FAIL)
     with workers(dsn, "wc", poll=0.05):
         eventually(lambda: one(conn, FAILING) == 0, what="the worker clears the failure")
