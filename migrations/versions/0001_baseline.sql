@@ -261,7 +261,7 @@ create table pgcombine.sample (
     primary key (queue, kind)
 ) with (fillfactor = 50);
 comment on table pgcombine.sample is
-    'Stored figures of queues: estimates of pending updates, and sizes of tables. Finding them is slow.';
+    'Stored figures of queues: numbers of pending updates, and sizes of tables. Finding them is slow.';
 comment on column pgcombine.sample.seconds is 'How many seconds it took to find these figures.';
 
 -- no foreign key to queue: its check would lock the queue's row in each call of enqueue_once
