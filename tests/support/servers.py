@@ -45,13 +45,22 @@ class Server:
     def __init__(self, name: str, dsn: str) -> None:
         self.name = name
         self.dsn = dsn
-        with psycopg.connect(dsn) as conn:
-            self.version = conn.info.server_version // 10000
+        self._conn = psycopg.connect(dsn, autocommit=True)
+        self.version = self._conn.info.server_version // 10000
         self._templates: dict[str, str] = {}
 
+    def __del__(self) -> None:
+        self._conn.close()
+
     def execute(self, statement: sql.Composable) -> None:
-        with psycopg.connect(self.dsn, autocommit=True) as conn:
-            conn.execute(statement)
+        """Run a statement in a session that stays, since each new one costs a tenth of a usual test."""
+        try:
+            self._conn.execute(statement)
+        except psycopg.OperationalError:
+            if not self._conn.closed:
+                raise
+            self._conn = psycopg.connect(self.dsn, autocommit=True)  # a test has ended all sessions
+            self._conn.execute(statement)
 
     @contextmanager
     def database(self, template: str | None = None) -> Iterator[str]:
