@@ -271,6 +271,8 @@ def test_stream_goes_on_after_a_crash_in_any_batch(
         with ExitStack() as stack:
             reader = feed.FeedStreamReader(options, schema)
             stack.callback(reader.stop)
+            if planned and not limits:  # setLatestSeenOffset of Spark's PythonMicroBatchStream
+                reader.partitions(planned[-1], planned[-1])
             while True:
                 number = len(complete)
                 begin = planned[number - 1] if number else reader.initialOffset()
