@@ -48,16 +48,13 @@ def log_to_stderr(form: LogFormat = LogFormat.text, *, verbose: bool = False) ->
 def stopped_by_signal() -> threading.Event:
     """Handle SIGTERM and Ctrl-C from now on: each sets the returned event.
 
-    A handler runs in the middle of any step of the main thread, also of another handler. So it takes no lock, such as
-    that of an event: it writes to a pipe, and a thread sets the event.
+    The interpreter runs handlers in the main thread, which may wait for a lock when another thread gets the signal. So
+    nothing is left to them: at a signal, the interpreter itself writes to a pipe, and a thread sets the event.
     """
     stop = threading.Event()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-
-    def end(*_: Any) -> None:
-        with suppress(BlockingIOError):  # the pipe is full of earlier signals
-            os.write(writer, b"!")
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
     def wait() -> None:
         os.read(reader, 1)
@@ -65,7 +62,7 @@ def stopped_by_signal() -> threading.Event:
 
     threading.Thread(target=wait, name="pgcombine-signals", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+        signal.signal(number, lambda *_: None)
     return stop
 
 
