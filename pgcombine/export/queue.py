@@ -128,8 +128,8 @@ def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> 
     """Return the exports, or the one named ``name``: dicts of the columns of the view ``pgcombine.export_status``.
 
     With ``exact=False``, the values are from ``pgcombine.export_stat``: ``pending`` is an estimate, since counting many
-    entries takes time, and ``lag_seconds`` is 0 for a paused export. Exports that the role may not see are left out.
-    Raises ExportNotFoundError if no export of that name is left.
+    entries takes time, and ``lag_seconds`` is 0 for a paused export. The role needs the right monitor. Raises
+    ExportNotFoundError if there is no export of that name.
     """
     statement = query("exports").replace("{view}", "export_status" if exact else "export_stat")
     found: list[dict[str, Any]] = run(connection, _dicts(statement, _STATUS, name))

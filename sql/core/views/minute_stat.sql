@@ -1,6 +1,6 @@
 -- pgcombine.minute_stat
--- One row for each queue and each minute in which passes took updates. Minutes are
--- kept for a day. A minute appears once it has ended and a worker or drain has summed it up (see trim_journal).
+-- One row for each queue and each minute in which passes took updates. Minutes are kept for a day. A minute appears
+-- once it has ended and a worker or drain has summed it up (see trim_journal).
 --   queue    name of the queue
 --   minute   when the minute began
 --   passes   number of passes that ended in the minute and took updates

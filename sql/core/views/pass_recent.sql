@@ -1,6 +1,5 @@
 -- pgcombine.pass_recent
--- The last ten passes that took updates, of each queue. They come from the journal,
--- which goes back at least an hour.
+-- The last ten passes that took updates, of each queue. They come from the journal, which goes back at least an hour.
 --   queue    name of the queue
 --   bucket   number of the bucket
 --   pass     number of the pass in its bucket

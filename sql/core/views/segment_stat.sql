@@ -1,6 +1,5 @@
 -- pgcombine.segment_stat
--- One row for each queue: the segments of its log, and those that wait to be
--- truncated.
+-- One row for each queue: the segments of its log, and those that wait to be truncated.
 --   queue          name of the queue
 --   segments       number of segments: four for each partition
 --   filled         number of segments with rows, deleted rows included

@@ -1,6 +1,6 @@
 -- pgcombine.table_size
--- One row for each table, with all its partitions, and one row for each
--- growing table that all queues share (see component_table).
+-- One row for each table, with all its partitions, and one row for each growing table that all queues share (see
+-- component_table).
 --   queue        name of the queue; null for a table that all queues share
 --   table        name of the table, without its schema
 --   rows         about how many rows it has, by the last vacuum or analyze; null for the log

@@ -1,7 +1,7 @@
 -- pgcombine_internal.trim_journal([queue]) → bigint
--- Deletes journal rows of passes that ended more than an hour ago, of one queue or of all queues;
--- returns their number. claim_bucket explains the hour. The function first sums up the passes of each
--- minute that has ended, for the view minute_stat. It deletes these sums after a day.
+-- Deletes journal rows of passes that ended more than an hour ago, of one queue or of all queues; returns their number.
+-- claim_bucket explains the hour. The function first sums up the passes of each minute that has ended, for the view
+-- minute_stat. It deletes these sums after a day.
 -- The function keeps a bucket's state: the row of the last pass over all keys among the passes that ended more than an
 -- hour ago, and the rows of all later passes. A call deletes at most ten thousand rows of a bucket; workers call it
 -- repeatedly.

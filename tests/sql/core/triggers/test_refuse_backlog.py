@@ -48,6 +48,16 @@ def test_full_queue_refuses_updates_until_passes_have_caught_up(conn: psycopg.Co
         writer.execute(insert.encode())
 
 
+def test_a_locked_queue_keeps_no_other_one_from_a_note(conn: psycopg.Connection, dsn: str) -> None:
+    make_queue(conn, "a", max_backlog=1)
+    make_queue(conn, max_backlog=1)
+    add(conn, {"a": 1})
+    with psycopg.connect(dsn) as other:
+        other.execute("lock table pgcombine.a_updates in access exclusive mode")
+        conn.execute("select pgcombine_internal.check_backlog()")
+    assert one(conn, FULL) is True
+
+
 def test_workers_and_drain_note_whether_a_queue_is_full(conn: psycopg.Connection, dsn: str) -> None:
     make_queue(conn, max_backlog=10)
     conn.execute("select pgcombine.pause('wc')")
