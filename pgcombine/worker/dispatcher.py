@@ -198,9 +198,7 @@ class Dispatcher:
                 log.error("queue.refused queue=%s error=%s", queue, error)
                 return False
             except PassError as error:
-                return quarantine.recover(
-                    connection, error, observers, on_pass=self._record, on_failure=self._failed, stopped=stop.is_set
-                )
+                return quarantine.recover(connection, error, observers, on_failure=self._failed, stopped=stop.is_set)
         except (InvalidDefinitionError, NotGrantedError, QueueNotFoundError):
             return False  # the queue or the bucket is gone, or the right was revoked
         except PassError:

@@ -117,7 +117,7 @@ def _run_passes(
             except PassError as error:
                 taken = True
                 try:
-                    quarantine.recover(connection, error, queue.observers, on_pass=on_pass)
+                    quarantine.recover(connection, error, queue.observers)
                 except PassError:
                     failures[bucket] = error
             else:

@@ -2,16 +2,14 @@
 
 A failed pass is rolled back and recorded (``pgcombine_internal.fail_pass``). Normally no worker then tries the bucket
 for a time that grows from a fifth of a second to about a minute. After ``quarantine_after`` failures in a row, if a key
-may have caused the last one, a search bisects the bucket's keys (``pgcombine_internal.bisect``). It combines keys that
-don't fail. It quarantines failing keys, unless all keys may fail for a common reason (``close_search``). For queues
-with Python observers, this module takes the steps of the search. A search is one transaction, so no update is lost if
-the process is killed.
+may have caused the last one, a search tries the pass over some of the keys (``pgcombine_internal.open_search``). Each
+try is rolled back. The search quarantines the failing keys, unless all keys may fail for a common reason
+(``close_search``). Then the next pass moves the updates of these keys to quarantine, and combines the others.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,11 +23,10 @@ from pgcombine.errors import PassError, translated
 from pgcombine.queue.callbacks import Observers
 from pgcombine.worker import python_pass
 from pgcombine.worker.passes import again, reason
-from pgcombine.worker.totals import Pass
 
 log = logging.getLogger("pgcombine.worker")
 
-_TIME_LIMIT_SECONDS = 10.0  # a search with Python observers ends soon after this time at the latest
+_TIME_LIMIT_SECONDS = 10.0  # after this time a search ends as soon as it has found a failing key
 
 
 def recover(
@@ -37,16 +34,15 @@ def recover(
     error: PassError,
     observers: Observers,
     *,
-    on_pass: Callable[[Pass], None],
     on_failure: Callable[[PassError], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Record that a pass failed with ``error``, and search for the failing keys if a search is due.
 
-    Returns True if the next pass over the bucket should be tried at once. Otherwise raises ``error``. ``on_pass`` is
-    called with the result of a search that combined updates, and ``on_failure`` with ``error`` and with the error of a
-    failed search. The connection is as for :func:`~pgcombine.worker.passes.run_pass`, whose other errors may be raised,
-    too. ``stopped`` says whether a search with Python observers should end soon.
+    Returns True if the next pass over the bucket should be tried at once. Otherwise raises ``error``. ``on_failure`` is
+    called with ``error`` and with the error of a failed search. The connection is as for
+    :func:`~pgcombine.worker.passes.run_pass`, whose other errors may be raised, too. ``stopped`` says whether a search
+    should end soon.
     """
     on_failure(error)
     attempts, due, smaller = _failed(connection, error)
@@ -54,7 +50,7 @@ def recover(
         return True
     if due:
         try:
-            if _bisect(connection, str(error.queue), int(error.bucket or 0), attempts, observers, on_pass, stopped):
+            if _bisect(connection, str(error.queue), int(error.bucket or 0), attempts, observers, stopped):
                 return True
         except PassError as trouble:
             on_failure(trouble)
@@ -79,80 +75,63 @@ def _failed(connection: Connection, error: PassError) -> tuple[int, bool, bool]:
 
 
 def _bisect(
-    connection: Connection,
-    queue: str,
-    bucket: int,
-    attempts: int,
-    observers: Observers,
-    on_pass: Callable[[Pass], None],
-    stopped: Callable[[], bool],
+    connection: Connection, queue: str, bucket: int, attempts: int, observers: Observers, stopped: Callable[[], bool]
 ) -> bool:
-    """Search for the failing keys. Returns whether the search was completed, combined updates or quarantined keys."""
-    began = time.monotonic()
+    """Search for the failing keys. Returns whether the next pass may succeed."""
 
     def search() -> tuple[Any, ...] | None:
-        if observers:
-            return _search(connection, queue, bucket, attempts, observers, stopped)
-        return connection.execute(
-            "select updates, keys, changes, tries, quarantined, finished from pgcombine_internal.bisect(%s, %s, %s)",
-            (queue, bucket, attempts),
-        ).fetchone()
+        return _search(connection, queue, bucket, attempts, observers, stopped)
 
-    found, conflicts = again(connection, queue, bucket, search)
+    found, _ = again(connection, queue, bucket, search)
     if found is None:
         return False
-    updates, keys, changes, tries, quarantined, finished = found
-    if updates:
-        seconds = time.monotonic() - began
-        on_pass(Pass(queue, bucket, updates, keys, changes, not finished, conflicts=conflicts, seconds=seconds))
+    tries, changes, quarantined, progress = found
     log.warning(
-        "bucket.bisected queue=%s bucket=%d tries=%d changes=%d quarantined=%d finished=%s",
-        *(queue, bucket, tries, changes, quarantined, finished),
+        "bucket.bisected queue=%s bucket=%d tries=%d changes=%d quarantined=%d progress=%s",
+        *(queue, bucket, tries, changes, quarantined, progress),
     )
-    return bool(finished or updates or quarantined)
+    return bool(progress)
 
 
 def _search(
     connection: Connection, queue: str, bucket: int, attempts: int, observers: Observers, stopped: Callable[[], bool]
 ) -> tuple[Any, ...] | None:
     """Take the steps of ``pgcombine_internal.bisect``, and call the Python observers in each try."""
-    opened = one(
+    connection.execute("set transaction isolation level read committed")
+    (search,) = one(
         connection,
-        "select pgcombine_internal.open_search(%s, %s, %s, make_interval(secs => %s), %s::text[])",
-        *(queue, bucket, attempts, _TIME_LIMIT_SECONDS, list(observers)),
+        "select pgcombine_internal.open_search(%s, %s, %s, make_interval(secs => %s), %s::text[], %s)",
+        *(queue, bucket, attempts, _TIME_LIMIT_SECONDS, list(observers), python_pass.reads_arrivals(observers)),
     )
-    if not opened[0]:
+    if search is None:
         return None
-    changes, sqlstate, why = 0, None, None
-    while True:
-        first, last = one(
-            connection,
-            "select first, last from pgcombine_internal.next_try(%s, %s, %s, %s)",
-            *(changes, sqlstate, why, stopped()),
-        )
-        if first is None:
-            return one(
-                connection,
-                "select updates, keys, changes, tries, quarantined, finished from pgcombine_internal.close_search()",
-            )
-        sqlstate = why = None
+    while search["first"] <= search["count"]:
+        changes, sqlstate, why = 0, None, None
         try:
-            with connection.transaction():
-                # as in a pass, deferrable constraints are checked at the end
-                connection.execute("set constraints all deferred")
+            with connection.transaction(force_rollback=True):
                 changes, observe = one(
-                    connection,
-                    "select changes, observe from pgcombine_internal.try_keys(%s, %s, arrived => %s)",
-                    *(first, last, python_pass.reads_arrivals(observers)),
+                    connection, "select changes, observe from pgcombine_internal.try_keys(%s)", Jsonb(search)
                 )
                 python_pass.call(connection, queue, bucket, observe, observers, changes=changes)
+                # as in a pass, deferrable constraints are checked at the end
                 connection.execute("set constraints all immediate")
         except (PassError, psycopg.Error) as error:
             sqlstate, why = error.sqlstate, reason(error) if isinstance(error, psycopg.Error) else str(error)
             hint = error.diag.message_hint if isinstance(error, psycopg.Error) else None
-            transient = "select pgcombine_internal.is_transient(%s, %s)"
-            if connection.closed or one(connection, transient, sqlstate, hint)[0]:
+            # A cancelled try has failed, too: a try of fewer keys takes less time.
+            transient = "select %s <> '57014' and pgcombine_internal.is_transient(%s, %s)"
+            if connection.closed or one(connection, transient, sqlstate, sqlstate, hint)[0]:
                 raise
+        (search,) = one(
+            connection,
+            "select pgcombine_internal.next_try(%s, %s, %s, %s, %s)",
+            *(Jsonb(search), changes, sqlstate, why, stopped()),
+        )
+    return one(
+        connection,
+        "select tries, changes, quarantined, progress from pgcombine_internal.close_search(%s)",
+        Jsonb(search),
+    )
 
 
 def ls(connection: Connection, queue: str | None = None) -> list[dict[str, Any]]:

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 class Pass:
     """Result of a pass over a bucket: it took ``updates`` updates, combined ``keys`` keys, changed ``changes`` values.
 
-    The updates of quarantined keys count, too: the pass moves them to quarantine. A search for failing keys has such a
-    result, too, without these updates. ``more`` says whether pending updates were left for another pass. ``expired`` is
-    the number of expired keys that the pass removed. ``unfinished`` says whether the next pass goes on with the scan
-    for expired keys. ``conflicts`` is the number of times that the pass was run again because of a conflict with
-    another transaction. ``seconds`` is the duration of all runs together.
+    The updates of quarantined keys count, too: the pass moves them to quarantine. ``more`` says whether pending
+    updates were left for another pass. ``expired`` is the number of expired keys that the pass removed.
+    ``unfinished`` says whether the next pass goes on with the scan for expired keys. ``conflicts`` is the number of
+    times that the pass was run again because of a conflict with another transaction. ``seconds`` is the duration of
+    all runs together.
     """
 
     queue: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 import psycopg
 import pytest
@@ -14,12 +13,11 @@ from support.queues import add, combine_all, make_queue, one, values
 from support.sessions import workers
 
 from pgcombine.errors import PassError
-from pgcombine.queue.callbacks import ChangeStream
+from pgcombine.queue.callbacks import NO_OBSERVERS, ChangeStream
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import quarantine
 from pgcombine.worker.drain import drain
 from pgcombine.worker.passes import open_connection, run_pass
-from pgcombine.worker.totals import Pass
 
 HUGE = 2**63 - 1
 SIZES = [(60, 600), pytest.param(1500, 20_000, marks=pytest.mark.slow)]  # numbers of failing and good keys
@@ -168,27 +166,22 @@ def test_keys_that_fail_at_the_commit_are_quarantined(conn: psycopg.Connection, 
     assert quarantined_updates(conn) == {f"bad{i}": 1 for i in range(10)}
 
 
-def test_each_call_of_bisect_makes_progress(conn: psycopg.Connection) -> None:
-    make_queue(conn, buckets=1, delete_when=None, pass_limit=50)
-    add(conn, list(good_keys(200).items()) + overflowing(10))
-    steps: list[tuple[Any, ...]] = []
-    while not steps or not steps[-1][-1]:
-        steps += conn.execute(
-            "select updates, quarantined, finished from pgcombine_internal.bisect('wc', 0, 5, time_limit => '0 s')"
-        ).fetchall()
-        assert steps[-1][0] + steps[-1][1] > 0 or steps[-1][-1]
-    assert len(steps) > 10
-    assert sum(updates for updates, _, _ in steps) == 200
-    assert values(conn) == good_keys(200)
-    assert quarantined_updates(conn) == {f"bad{i}": 2 for i in range(10)}
-
-
-def test_updates_between_calls_of_bisect_count_once(conn: psycopg.Connection) -> None:
+def test_each_search_quarantines_a_key_and_combines_nothing(conn: psycopg.Connection) -> None:
+    """A search with the time limit 0 s ends early. Updates that are enqueued between searches count once."""
     make_queue(conn, buckets=1, delete_when=None)
     audit(conn)
     add(conn, list(good_keys(200).items()) + overflowing(10))
     rounds = 1
-    while not one(conn, "select finished from pgcombine_internal.bisect('wc', 0, 5, time_limit => '0 s')"):
+    while True:
+        try:
+            conn.execute("select * from pgcombine.combine('wc', 0)")
+            break
+        except psycopg.errors.NumericValueOutOfRange:
+            pass
+        backlog = one(conn, "select pgcombine.backlog('wc')")
+        assert one(conn, "select quarantined from pgcombine_internal.bisect('wc', 0, 5, time_limit => '0 s')") > 0
+        assert (values(conn), one(conn, "select pgcombine.backlog('wc')")) == ({}, backlog)
+        assert set(quarantined_updates(conn).values()) == {0}
         if rounds < 6:
             rounds += 1
             add(conn, good_keys(200) | {"bad1": 1})
@@ -199,8 +192,50 @@ def test_updates_between_calls_of_bisect_count_once(conn: psycopg.Connection) ->
     assert follow(audited(conn)) == values(conn)
 
 
+@pytest.mark.parametrize(("python", "good"), [(False, 100), (False, 10), (True, 30)])
+def test_keys_that_fail_only_together_are_combined_apart(
+    conn: psycopg.Connection, dsn: str, python: bool, good: int
+) -> None:
+    make_queue(conn, buckets=1, quarantine_after=1)
+    add(conn, good_keys(good) | {"one": 1, "two": 1})
+    queue = CombineQueue("wc")
+
+    def check(tx: psycopg.Connection, changes: ChangeStream) -> None:
+        if {"one", "two"} <= {change.key for change in changes}:
+            raise ValueError("together")
+
+    if python:
+        queue.on_change(check)
+    else:
+        conn.execute(
+            "select pgcombine.add_observer('wc', 'check', "
+            "'select 1 / (2 - count(*)) from changes where word in (''one'', ''two'')')"
+        )
+    drain(dsn, queue)
+    assert values(conn) == good_keys(good) | {"one": 1, "two": 1}
+    assert quarantined_updates(conn) == {}
+    assert one(conn, "select count(*) from pgcombine.failure") == 0
+
+
+def test_cancelled_tries_have_failed(conn: psycopg.Connection, dsn: str) -> None:
+    """A search finds the failing key though half of the keys take too long for the statement timeout."""
+    make_queue(conn, buckets=1, quarantine_after=1)
+    conn.execute(
+        "create function check_words(words text[]) returns void language plpgsql as $$ begin "
+        "if 'bad' = any (words) then raise 'bad'; "
+        "elsif cardinality(words) > 35 then perform pg_sleep(60); end if; end $$"
+    )
+    conn.execute("select pgcombine.add_observer('wc', 'check', 'select check_words(array_agg(word)) from changes')")
+    add(conn, good_keys(100) | {"bad": 1})
+    with open_connection(dsn, statement_timeout=1) as worker:
+        with pytest.raises(PassError) as failed:
+            run_pass(worker, "wc", 0)
+        assert quarantine.recover(worker, failed.value, NO_OBSERVERS)
+    assert quarantined_updates(conn) == {"bad": 0}
+
+
 def test_keys_of_one_hash_are_told_apart(conn: psycopg.Connection, dsn: str) -> None:
-    """``bisect`` finds the failing keys even if the type's hash function returns one hash for all keys."""
+    """A search finds the failing keys even if the type's hash function returns one hash for all keys."""
     conn.execute(
         """
         create type flat;
@@ -245,7 +280,6 @@ def test_search_continues_after_a_kill(conn: psycopg.Connection, dsn: str) -> No
     while one(conn, "select count(*) from pgcombine.quarantine") < 5:
         conn.execute("select pgcombine_internal.bisect('wc', 0, 1, time_limit => '0 s')")
     before = quarantined_updates(conn)
-    done = values(conn)
     add(conn, {"stop": 1})
     with psycopg.connect(dsn, autocommit=True) as other:
         other.execute("select pg_advisory_lock(4711)")
@@ -255,8 +289,8 @@ def test_search_continues_after_a_kill(conn: psycopg.Connection, dsn: str) -> No
             conn.execute("select pg_terminate_backend(%s)", (pid,))
             eventually(lambda: not conn.execute("select from pg_stat_activity where pid = %s", (pid,)).fetchall())
             assert quarantined_updates(conn) == before
-            assert values(conn) == done
-            assert one(conn, "select pgcombine.backlog('wc')") == 201 + 40 - len(done) - 2 * len(before)
+            assert values(conn) == {}
+            assert one(conn, "select pgcombine.backlog('wc')") == 201 + 40
             other.execute("select pg_advisory_unlock(4711)")
             eventually(lambda: one(conn, "select pgcombine.backlog('wc')") == 0)
     assert values(conn) == good_keys(200) | {"stop": 1}
@@ -329,31 +363,27 @@ def queue_that_refuses_bad_words() -> CombineQueue:
     return queue
 
 
-def test_search_with_python_observers_continues_after_each_step(
+def test_searches_with_python_observers_find_a_key_each(
     conn: psycopg.Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the time limit 0 s, a step commits and ends early. Later steps neither repeat nor miss updates.
-
-    The test repeats a step that makes no progress.
-    """
+    """A search with the time limit 0 s ends early. The test repeats one that finds no key."""
     monkeypatch.setattr(quarantine, "_TIME_LIMIT_SECONDS", 0.0)
     queue = queue_that_refuses_bad_words()
     queue.create(conn)
     add(conn, {f"bad{i}": 1 for i in range(8)})
-    taken: list[Pass] = []
     with open_connection(dsn) as worker:
 
-        def step() -> bool:
-            with pytest.raises(PassError) as failed:
+        def found() -> int:
+            try:
                 run_pass(worker, "wc", 0, queue.observers)
-            with suppress(PassError):
-                return quarantine.recover(worker, failed.value, queue.observers, on_pass=taken.append)
-            return False
+            except PassError as error:
+                with suppress(PassError):
+                    quarantine.recover(worker, error, queue.observers)
+            return len(quarantined_updates(conn))
 
-        for _ in range(5):
+        for number in range(1, 6):
             add(conn, good_keys(100) | {"bad1": 1})
-            eventually(step, what="a step makes progress")
-    assert 0 < sum(values(conn).values()) == sum(done.updates for done in taken) < 500
+            eventually(lambda number=number: found() == number, what="a search finds a key")
     monkeypatch.undo()
     add(conn, good_keys(100))
     drain(dsn, queue)

@@ -26,7 +26,7 @@ def quarantined_updates(conn: psycopg.Connection) -> dict[str, int]:
     """Return the number of quarantined updates of each word, and assert that the view and the table agree on it."""
     found = conn.execute(
         """
-        select coalesce(q.key ->> 'word', h.word), q.updates, h.updates
+        select coalesce(q.key ->> 'word', h.word), q.updates, coalesce(h.updates, 0)
         from (select * from pgcombine.quarantine where queue = 'wc') q
         full join (select word, count(*) as updates from pgcombine.wc_quarantine group by word) h
             on h.word = q.key ->> 'word'

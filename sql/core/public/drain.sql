@@ -4,7 +4,7 @@
 -- sessions may run passes at the same time.
 -- If a pass over a bucket fails, the call records the failure and leaves the bucket for the next call. After a conflict
 -- with another session (40001, 40P01, 55P03) it runs the pass again instead. A cancellation ends the call. After
--- quarantine_after failures it quarantines the failing keys and combines the others (see fail_pass, bisect). If other
+-- quarantine_after failures it quarantines the failing keys (see fail_pass, bisect) and runs the pass again. If other
 -- sessions keep all remaining buckets claimed for five seconds, the call leaves these buckets, too.
 -- At the end it trims the journal and reclaims the log. If it has left a failing bucket, it then raises the last error.
 -- Tables written: those of run_pass, fail_pass, bisect, reclaim and trim_journal.
@@ -66,9 +66,8 @@ begin
             set local transaction isolation level read committed;
             if _failure.bisect then
                 begin
-                    select i.* into _done from pgcombine_internal.bisect(drain.queue, _bucket, _failure.attempts) i;
-                    if _done.finished or _done.updates + _done.quarantined > 0 then
-                        updates := updates + _done.updates;
+                    if exists (select from pgcombine_internal.bisect(drain.queue, _bucket, _failure.attempts) i
+                               where i.progress) then
                         _claimed := 0;
                         _failed := false;
                     end if;

@@ -1,22 +1,15 @@
--- pgcombine_internal.forget_failure(queue, bucket [, finished])
--- Forgets that passes over a bucket failed: a pass has taken all updates, or the failing keys are quarantined. Passes
--- after a failure remove no expired keys. So if the first failed pass removed some, the function takes their pages for
--- the cause of the failure. The scan then continues after these pages.
---   finished  whether nothing is left to do. False: the search for failing keys has made progress, so the bucket is due
---            at once
+-- pgcombine_internal.forget_failure(queue, bucket)
+-- Forgets that passes over a bucket failed: a pass has taken all updates. Passes after a failure remove no expired
+-- keys. So if the first failed pass removed some, the function takes their pages for the cause of the failure. The scan
+-- then continues after these pages.
 -- Tables written: pgcombine.failure, expiry.
-create or replace function pgcombine_internal.forget_failure(queue text, bucket integer, finished boolean default true)
+create or replace function pgcombine_internal.forget_failure(queue text, bucket integer)
 returns void
 language plpgsql
 as $$
 declare
     _failure pgcombine.failure;
 begin
-    if not finished then
-        update pgcombine.failure f set retry_at = clock_timestamp()
-        where f.queue = forget_failure.queue and f.bucket = forget_failure.bucket;
-        return;
-    end if;
     delete from pgcombine.failure f where f.queue = forget_failure.queue and f.bucket = forget_failure.bucket
     returning f.* into _failure;
     if _failure.page is not null then

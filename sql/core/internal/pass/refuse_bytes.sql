@@ -1,5 +1,6 @@
 -- pgcombine_internal.refuse_bytes(queue, plan [, source])
--- Raises an error if the values that a pass collects in memory take more than 256 megabytes (see takes_bytes).
+-- Raises an error if the values that a pass collects in memory take more than 256 megabytes (see takes_bytes). Updates
+-- of quarantined keys don't count.
 --   queue   the queue's row
 --   source  see takes_bytes; null: the updates of the plan
 -- Errors: 54000 the values take more than that.
@@ -12,9 +13,10 @@ declare
     _source text := source;
 begin
     if ($1).pass ->> 'bytes' is not null and _source is null then
-        select format('(select * from %s where %s & %s = %s) as updates',
-            pgcombine_internal.log_sql(($1).queue, l.tables, l.condition), ($1).pass ->> 'hash', ($2).range_mask,
-                ($2).hash_range)
+        select pgcombine_internal.fill('(select * from {updates} where {hash} & {range_mask} = {hash_range}'
+            ' and not exists (select from {quarantined_keys} where {key_is_quarantined})) as updates',
+            ($1).pass || to_jsonb($2)
+                || jsonb_build_object('updates', pgcombine_internal.log_sql(($1).queue, l.tables, l.condition)))
         into _source
         from pgcombine_internal.bucket_log(($1).queue, ($2).bucket, ($2).mark) l;
     end if;

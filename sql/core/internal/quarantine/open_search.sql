@@ -1,74 +1,72 @@
--- pgcombine_internal.open_search(queue, bucket, attempts [, time_limit, observers]) → boolean
+-- pgcombine_internal.open_search(queue, bucket, attempts [, time_limit, observers, arrived]) → jsonb
 -- Begins a search for the failing keys of a bucket, in the caller's transaction: claims the bucket, plans a pass,
--- copies its updates and numbers their keys. next_try says which keys to try, try_keys combines them, and close_search
--- ends the search. Returns false if the bucket is claimed already, or if the queue is paused.
---   attempts    number of passes that failed in a row. The first try takes 1024 keys, and half as many for each attempt
---               beyond quarantine_after, since the server may cancel a try of many keys
---   time_limit  duration of the search, at most half of statement_timeout (see next_try)
---   observers   see plan_pass
--- The function creates the temporary tables pgcombine_search_state, with one row, and pgcombine_search. The latter has
--- the queue's columns and
---   pgcombine_key          the number of the key in this search, from 1
---   pgcombine_hash_range   the key's hash range, by pgcombine_range_mask. The keys of a hash range have consecutive
---                          numbers; the order of the hash ranges differs in each search
---   pgcombine_quarantined  null: the key isn't quarantined. Otherwise its number in <queue>_quarantine_keys
--- The hash ranges are small: if a key fails and isn't quarantined, close_search leaves the updates of the key's whole
--- hash range pending.
+-- copies its updates to the temporary table pgcombine_search, and numbers their keys in random order (pgcombine_key).
+-- A try is the statement of the pass over some of these keys. try_keys runs it, and the caller rolls it back to a
+-- savepoint, whether it has failed or not. next_try records the outcome, and close_search writes the failing keys to
+-- the list of quarantined keys. So a search combines nothing: the next pass does.
+-- The temporary table pgcombine_failing has the keys that failed alone, why, and whether the failure is proven to be
+-- the key's own (see next_try).
+-- Returns the search, or null if the bucket is claimed already, or if the queue is paused.
+--   attempts    number of passes that failed in a row
+--   time_limit  see next_try
+--   observers   Python observers that the caller can run
+--   arrived     see run_pass
+-- Of the search, an object that each step takes and returns:
+--   first, last  the first and the last key to try next; first greater than count: the search has ended
+--   count        number of keys
+--   bound        null, or a try from key first to this one would fail
+--   size, limit  number of keys to try next if bound is null; the largest number of keys in a try
+--   failing, proven  number of rows of pgcombine_failing; whether a failure is proven
+--   more         whether the pass leaves updates of other keys pending
+--   most         the largest number of keys in a try that succeeded
+--   tries, changes, ended  numbers of tries and of values changed by them; whether the search ended early
+-- The isolation level must be read committed. Then the search sees all that was committed before the claim, and no
+-- other pass runs until the transaction ends.
 -- Errors: those of claim_bucket and plan_pass; 42501 the caller lacks the right to create temporary tables.
 create or replace function pgcombine_internal.open_search(queue text, bucket integer, attempts integer,
-    time_limit interval default '10 s', observers text[] default '{}')
-returns boolean
+    time_limit interval default '10 s', observers text[] default '{}', arrived boolean default false)
+returns jsonb
 language plpgsql
 as $$
 declare
     _queue pgcombine.queue;
     _plan pgcombine.plan;
-    _updates text;
-    _mask bigint;
-    _timeout constant interval := (
-        select nullif(s.setting::bigint, 0) * interval '1 ms' from pg_settings s where s.name = 'statement_timeout');
+    _count bigint;
+    _name text;
 begin
     if pgcombine_internal.claim_bucket(open_search.queue, open_search.bucket) is null then
-        return false;
+        return null;
     end if;
     _queue := pgcombine_internal.require_queue(open_search.queue);
     _plan := pgcombine_internal.plan_pass(_queue, open_search.bucket, open_search.observers);
-    perform pgcombine_internal.require(has_database_privilege(current_database(), 'temporary'), '42501',
-        format('role "%s" may not create temporary tables in database "%s", but searches for failing keys need them',
-            current_user, current_database()),
-        format('grant temporary on database %I to %I', current_database(), current_user));
-    if to_regclass('pg_temp.pgcombine_search') is not null then -- left by another search in this transaction
-        drop table pg_temp.pgcombine_search, pg_temp.pgcombine_search_state;
-    end if;
-    select pgcombine_internal.log_sql(_queue.queue, l.tables,
-        format('%s & %s = %s and %s', _queue.pass ->> 'hash', _plan.range_mask, _plan.hash_range, l.condition))
-    into _updates
-    from pgcombine_internal.bucket_log(_queue.queue, _plan.bucket, _plan.mark) l;
-    if coalesce(_plan.pending, 1000) = 1000 then -- these values stand for uncounted updates
-        execute 'select count(*) from ' || _updates into _plan.pending;
-    end if;
-    _mask := greatest(_plan.range_mask, least(1023,
-        (_plan.range_mask + 1) * 2 ^ ceil(log(2, greatest(1, _plan.pending / 8.0))) - 1));
-    -- numbered by key as well as by hash: keys may share a hash if their type's hash function is poor
-    execute pgcombine_internal.fill(
-        'create temporary table pgcombine_search on commit drop as
-         select {keys}, {new_values}, pgcombine_quarantined, pgcombine_hash & {range_mask} as pgcombine_hash_range,
-                {range_mask}::bigint as pgcombine_range_mask,
-                (dense_rank() over (order by pgcombine_hash & {range_mask} # {order}, pgcombine_hash, {keys}))::integer
-                    as pgcombine_key
-         from (select updates.*, {hash} as pgcombine_hash, pgcombine_quarantined.pgcombine_key as pgcombine_quarantined
-               from {updates} left
-                   join {quarantined_keys} on {key_is_quarantined}) as updates',
-        _queue.pass || jsonb_build_object(
-            'range_mask', _mask, 'order', floor(random() * (_mask + 1))::bigint, 'updates', _updates));
+    execute (
+        select pgcombine_internal.fill(
+            'create temporary table pgcombine_search on commit drop as
+             select {keys}, {new_values},
+                    (dense_rank() over (order by {hash} # {order}, {keys}))::integer as pgcombine_key
+             from {updates} where {hash} & {range_mask} = {hash_range}
+                 and not exists (select from {quarantined_keys} where {key_is_quarantined})',
+            _queue.pass || to_jsonb(_plan) || jsonb_build_object('order', floor(random() * 2 ^ 62)::bigint,
+                'updates', pgcombine_internal.log_sql(_queue.queue, l.tables, l.condition)))
+        from pgcombine_internal.bucket_log(_queue.queue, _plan.bucket, _plan.mark) l);
     create index on pg_temp.pgcombine_search (pgcombine_key);
-    create temporary table pgcombine_search_state on commit drop as
-        select to_jsonb(_plan) as plan, _queue.pass as definition, open_search.attempts, clock_timestamp() as began,
-               least(open_search.time_limit, _timeout / 2) as time_limit,
-               1 as first, null::integer as last,
-               coalesce((select max(s.pgcombine_key) from pg_temp.pgcombine_search s), 0) as until,
-               1024 >> least(10, greatest(0, open_search.attempts - _queue.quarantine_after)) as size,
-               false as ended, 0::bigint as changes, 0::bigint as tries, '[]'::jsonb as candidates;
-    return true;
+    create temporary table pgcombine_failing (key integer, sqlstate text, error text, proven boolean) on commit drop;
+    select coalesce(max(s.pgcombine_key), 0) into _count from pg_temp.pgcombine_search s;
+    foreach _name in array '{pgcombine_try, pgcombine_try_unobserved}'::text[] loop
+        if exists (select from pg_prepared_statements p where p.name = _name) then
+            execute format('deallocate %I', _name);
+        end if;
+        _queue.statements := array[pgcombine_internal.pass_template(_queue.queue, true,
+            format('select %s, %s from pg_temp.pgcombine_search where pgcombine_key between $4 and $5',
+                _queue.pass ->> 'keys', _queue.pass ->> 'new_values'), _name = 'pgcombine_try')];
+        execute format('prepare %I (boolean, tid, tid, integer, integer) as %s', _name,
+            pgcombine_internal.pass_sql(_queue, _plan.bucket, true)
+                || case when _name = 'pgcombine_try' and _queue.pass -> 'python' <> '[]'
+                    then pgcombine_internal.python_sql(_queue, open_search.arrived) else '' end);
+    end loop;
+    return jsonb_build_object('queue', _plan.queue, 'bucket', _plan.bucket, 'attempts', open_search.attempts,
+        'began', clock_timestamp(), 'time_limit', open_search.time_limit, 'first', 1, 'last', least(1024, _count),
+        'count', _count, 'bound', null, 'size', 1024, 'limit', 65536, 'failing', 0, 'proven', false,
+        'more', _plan.more, 'most', 0, 'tries', 0, 'changes', 0, 'ended', false);
 end
 $$;
