@@ -24,6 +24,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from pgcombine.database.connect import Connection, Database, connect, one
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import PgCombineError, WaitTimeoutError, translated
 from pgcombine.worker.drain import drain
 
@@ -76,7 +77,7 @@ def _move(front: Connection, queue: str, shard: int, name: str, source: str, nod
             arriving.execute("select pgcombine_internal.drop_shard(%s, false)", (name,))
         else:
             arriving.execute("select pgcombine_internal.require_no_queue(%s)", (name,))
-            front.execute("select pgcombine_internal.aim_shard(%s, %s, %s)", (queue, shard, node))
+            front.execute(query("shard_aim"), (node, queue, shard))
         with suppress(WaitTimeoutError):  # writers go on, so the drain may not end in time
             drain(address, name, timeout=_FIRST_DRAIN_SECONDS)
         with front.transaction():  # if the commit fails, its outcome is unknown, and the fence stays
@@ -135,7 +136,7 @@ def _end(front: Connection, queue: str, shard: int, name: str, former: str, node
         arrived.execute("select pgcombine_internal.require_queue(%s)", (name,))
     with closing(_session(_address(front, former))) as left:
         left.execute("select pgcombine_internal.drop_shard(%s, true)", (name,))
-    front.execute("select pgcombine_internal.aim_shard(%s, %s, null)", (queue, shard))
+    front.execute(query("shard_aim"), (None, queue, shard))
 
 
 def _cancel(front: Connection, queue: str, shard: int, name: str, source: str, target: str | None) -> None:
@@ -148,7 +149,7 @@ def _cancel(front: Connection, queue: str, shard: int, name: str, source: str, t
         if target is None:
             if not one(staying, "select pgcombine_internal.fenced(%s)", name)[0]:
                 return
-            for node, address in front.execute("select * from pgcombine_internal.front_nodes()").fetchall():
+            for node, address in front.execute(query("shard_nodes")).fetchall():
                 if node != source:
                     with closing(_session(make_conninfo(**address))) as other:
                         other.execute("select pgcombine_internal.require_no_queue(%s)", (name,))
@@ -156,7 +157,7 @@ def _cancel(front: Connection, queue: str, shard: int, name: str, source: str, t
     if target is not None:
         with closing(_session(_address(front, target))) as arriving:
             arriving.execute("select pgcombine_internal.drop_shard(%s, false)", (name,))
-    front.execute("select pgcombine_internal.aim_shard(%s, %s, null)", (queue, shard))
+    front.execute(query("shard_aim"), (None, queue, shard))
 
 
 def _address(front: Connection, node: str) -> str:

@@ -30,7 +30,7 @@ def node_dsns(dsn: Database) -> dict[str, str]:
     Raises InvalidDefinitionError if the database has no front, or if the caller lacks a user mapping with options.
     """
     with translated(), closing(connect(dsn)) as connection:
-        found = connection.execute("select * from pgcombine_internal.front_nodes()").fetchall()
+        found = connection.execute(query("shard_nodes")).fetchall()
     if not found:
         raise InvalidDefinitionError("the database has no front: select pgcombine.create_front(…) makes one")
     return {node: make_conninfo(**address) for node, address in found}
