@@ -21,6 +21,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgcombine.database.connect import Connection, connect, one
+from pgcombine.database.sqlfiles import query
 from pgcombine.errors import (
     ConfigError,
     ConnectError,
@@ -34,7 +35,7 @@ from pgcombine.spark.copying import copy_batches, key_texts, refuse_unfit
 from pgcombine.spark.loads import NAME, Load, patiently, refused
 from pgcombine.spark.options import Options
 from pgcombine.spark.target import Target
-from pgcombine.spark.writer import Writing, Written, attempts_at, fitting, say_skipped
+from pgcombine.spark.writing import Writing, Written, attempts_at, fitting, say_skipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +75,7 @@ class FrontWriting(Writing):
         """Look up the places of the shards, connect to each node, and check the frame's columns."""
         conninfo = Target.of(options.dsn).conninfo
         with closing(connect(conninfo, name=NAME)) as front, translated(queue=options.queue):
-            places = front.execute("select * from pgcombine_internal.front_places(%s)", (options.queue,)).fetchall()
+            places = front.execute(query("shard_places"), (options.queue,)).fetchall()
         roles = {address["user"]: node for _, node, address in places}
         if len(roles) > 1:  # a run counts once for each role: it would count again after a shard moved
             raise ConfigError(
