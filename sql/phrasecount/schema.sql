@@ -14,8 +14,6 @@ $$;
 -- Other runs that apply the file wait here, since they comment on the schema, too. This isn't an advisory lock, since
 -- any role could hold that.
 comment on schema phrasecount is '';
-drop function if exists phrasecount.keep_search(text, boolean),
-    phrasecount.note(uuid, integer[], bytea[], bytea[], bigint[], text[], text[]);
 
 create table if not exists phrasecount.directory (
     id   integer generated always as identity primary key,

@@ -33,16 +33,16 @@ set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _queue constant text := (pgcombine_internal.require_queue(add_observer.queue)).queue;
+    _queue constant text := (pgcombine_internal.require_queue(queue)).queue;
     _part text; -- the name by which the plan shows the observer
     _line text;
     _runs boolean := false;
 begin
-    if (add_observer.language in ('sql', 'python')) is not true then
-        raise exception 'observers are in sql or python, not in %', quote_nullable(add_observer.language)
+    if (language in ('sql', 'python')) is not true then
+        raise exception 'observers are in sql or python, not in %', quote_nullable(language)
             using errcode = 'PC003', hint = 'pass language => ''sql'' or language => ''python''';
     elsif (btrim(observer) <> ''
-        and (coalesce(btrim(statement), '') = '') = (add_observer.language = 'python')) is not true then
+        and (coalesce(btrim(statement), '') = '') = (language = 'python')) is not true then
         raise exception 'an observer of queue "%" needs a name and, in SQL, a statement', _queue
             using errcode = 'PC003',
                 hint = 'an example of a statement: insert into audit select word, old_n, new_n from changes';
@@ -55,11 +55,11 @@ begin
     on conflict do nothing;
     perform pgcombine_internal.require(found, 'PC002', format('queue "%s" already has an observer "%s"', _queue,
         observer), 'drop_observer first, or choose another name');
-    if add_observer.language = 'sql' then
+    if language = 'sql' then
         perform pgcombine_internal.check_observer(_queue, observer);
     end if;
     perform pgcombine_internal.regenerate_pass(_queue);
-    if add_observer.language = 'python' then
+    if language = 'python' then
         return;
     end if;
     _part := format('CTE pgcombine_observer_%s$',

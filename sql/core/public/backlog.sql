@@ -11,8 +11,8 @@ as $$
 declare
     _backlog bigint;
 begin
-    perform pgcombine_internal.require_right(backlog.queue, 'use', pgcombine_internal.caller());
-    execute format('select count(*) from pgcombine.%I', backlog.queue || '_pending') into _backlog;
+    perform pgcombine_internal.require_right(queue, 'use', pgcombine_internal.caller());
+    execute format('select count(*) from pgcombine.%I', queue || '_pending') into _backlog;
     return _backlog;
 end
 $$;

@@ -8,14 +8,14 @@ returns text
 language plpgsql
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(combine_sql.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _plan pgcombine.plan;
 begin
-    perform pgcombine_internal.require(combine_sql.bucket between 0 and _queue.buckets - 1, 'PC003',
-        format('queue "%s" has no bucket %s', _queue.queue, coalesce(combine_sql.bucket::text, 'null')),
+    perform pgcombine_internal.require(bucket between 0 and _queue.buckets - 1, 'PC003',
+        format('queue "%s" has no bucket %s', _queue.queue, coalesce(bucket::text, 'null')),
         format('its buckets are 0 to %s', _queue.buckets - 1));
     _plan := pgcombine_internal.plan_pass(_queue, combine_sql.bucket,
         array(select o.observer from pgcombine.observer o where o.queue = _queue.queue));
-    return pgcombine_internal.pass_sql(_queue, combine_sql.bucket, (_plan.pending >= 1000) is not true);
+    return pgcombine_internal.pass_sql(_queue, bucket, (_plan.pending >= 1000) is not true);
 end
 $$;

@@ -31,19 +31,19 @@
 -- option of expiry is given; those of components.
 -- Errors: PC002 the queue exists (with if_not_exists: its definition differs), or another object has a name that the
 -- queue needs; PC003 an invalid definition; 42501 the caller doesn't own the schema.
-create or replace function pgcombine.create_queue(queue text, key text[], value text[],
-    delete_when text default null, buckets integer default 1, notify boolean default true,
-    pass_limit integer default 1000000, buckets_per_partition integer default 1, tablespaces text[] default null,
-    max_backlog bigint default null, quarantine_after integer default 5, expire_when text default null,
-    expire_silently boolean default false, expire_every interval default '10 min',
-    token_retention interval default '14 days', if_not_exists boolean default false)
+create or replace function pgcombine.create_queue(queue text, key text[], value text[], delete_when text default null,
+    buckets integer default 1, notify boolean default true, pass_limit integer default 1000000,
+    buckets_per_partition integer default 1, tablespaces text[] default null, max_backlog bigint default null,
+    quarantine_after integer default 5, expire_when text default null, expire_silently boolean default false,
+    expire_every interval default '10 min', token_retention interval default '14 days',
+    if_not_exists boolean default false)
 returns void
 language plpgsql
 set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _name constant text := create_queue.queue;
+    _name constant text := queue;
     _problem text;
     _hint text;
     _settings jsonb;

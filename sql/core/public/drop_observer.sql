@@ -8,13 +8,13 @@ returns void
 language plpgsql
 as $$
 begin
-    perform pgcombine_internal.require_queue(drop_observer.queue);
+    perform pgcombine_internal.require_queue(queue);
     perform pgcombine_internal.require_owner();
-    perform pgcombine_internal.claim_buckets(drop_observer.queue, renew => true);
+    perform pgcombine_internal.claim_buckets(queue, renew => true);
     delete from pgcombine.observer o where o.queue = drop_observer.queue and o.observer = drop_observer.observer;
     perform pgcombine_internal.require(found, 'PC003',
-        format('queue "%s" has no observer "%s"', drop_observer.queue, drop_observer.observer),
+        format('queue "%s" has no observer "%s"', queue, observer),
         'select observer from pgcombine.observer lists them');
-    perform pgcombine_internal.regenerate_pass(drop_observer.queue);
+    perform pgcombine_internal.regenerate_pass(queue);
 end
 $$;

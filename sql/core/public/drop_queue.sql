@@ -13,8 +13,7 @@ returns void
 language plpgsql
 as $$
 begin
-    perform pgcombine_internal.close_queue(drop_queue.queue, drop_queue.force, wholly => true);
-    execute format('drop table pgcombine.%I, pgcombine.%I',
-        drop_queue.queue || '_updates', drop_queue.queue || '_values');
+    perform pgcombine_internal.close_queue(queue, force, wholly => true);
+    execute format('drop table pgcombine.%I, pgcombine.%I', queue || '_updates', queue || '_values');
 end
 $$;

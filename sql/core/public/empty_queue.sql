@@ -11,7 +11,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _queue constant text := (pgcombine_internal.require_queue(empty_queue.queue)).queue;
+    _queue constant text := (pgcombine_internal.require_queue(queue)).queue;
     _query text;
     _problem text;
 begin

@@ -24,7 +24,7 @@ declare
 begin
     select q.* into _queue from pgcombine.queue q where q.queue = enqueue.queue;
     if not found then
-        return pgcombine_internal.enqueue_elsewhere(enqueue.queue, null, enqueue.updates);
+        return pgcombine_internal.enqueue_elsewhere(queue, null, updates);
     end if;
     _table := format('pgcombine.%I', _queue.queue || '_updates');
     -- the row type of <queue>_values has exactly the queue's columns
@@ -35,7 +35,7 @@ begin
     into _rows, _columns, _names, _keys
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
-    _updates := pgcombine_internal.checked_updates(_queue.queue, enqueue.updates, _names, _keys);
+    _updates := pgcombine_internal.checked_updates(_queue.queue, updates, _names, _keys);
     _insert := format('insert into %s (%s) select %s from %s', _table, _columns, _columns, _rows);
     if _queue.notify and has_table_privilege(_table, 'select')
        and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), _table::oid::integer)

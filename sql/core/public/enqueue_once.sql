@@ -18,13 +18,12 @@ language plpgsql
 as $$
 begin
     if not exists (select from pgcombine.queue q where q.queue = enqueue_once.queue) then
-        return pgcombine_internal.enqueue_elsewhere(enqueue_once.queue, coalesce(enqueue_once.token, ''),
-            enqueue_once.updates) > 0;
+        return pgcombine_internal.enqueue_elsewhere(queue, coalesce(token, ''), updates) > 0;
     end if;
-    if not pgcombine_internal.take_token(enqueue_once.queue, enqueue_once.token) then
+    if not pgcombine_internal.take_token(queue, token) then
         return false;
     end if;
-    perform pgcombine.enqueue(enqueue_once.queue, enqueue_once.updates);
+    perform pgcombine.enqueue(queue, updates);
     return true;
 end
 $$;

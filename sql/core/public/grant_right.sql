@@ -12,15 +12,14 @@ as $$
 declare
     _grant text;
 begin
-    perform pgcombine_internal.check_right(grant_right."right", grant_right.queues);
-    if grant_right."right" in ('work', 'monitor') then
-        perform pgcombine_internal.keep_rights(grant_right."right", grant_right.role);
+    perform pgcombine_internal.check_right("right", queues);
+    if "right" in ('work', 'monitor') then
+        perform pgcombine_internal.keep_rights("right", role);
         return;
     end if;
     for _grant in
-        select format('grant %s on %s to %I', p.privileges, p.object, grant_right.role)
-        from unnest(array_append(grant_right.queues, null)) q,
-             pgcombine_internal.right_privileges(grant_right."right", q) p
+        select format('grant %s on %s to %I', p.privileges, p.object, role)
+        from unnest(array_append(queues, null)) q, pgcombine_internal.right_privileges(grant_right."right", q) p
     loop
         execute _grant;
     end loop;

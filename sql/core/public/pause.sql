@@ -6,6 +6,6 @@ create or replace function pgcombine.pause(queue text)
 returns void
 language sql
 as $$
-    select pgcombine_internal.require_right(pause.queue, 'work');
+    select pgcombine_internal.require_right(queue, 'work');
     update pgcombine.queue q set paused = true where q.queue = pause.queue and q.paused <> true;
 $$;

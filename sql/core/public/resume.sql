@@ -6,7 +6,7 @@ create or replace function pgcombine.resume(queue text)
 returns void
 language sql
 as $$
-    select pgcombine_internal.require_right(resume.queue, 'work');
+    select pgcombine_internal.require_right(queue, 'work');
     update pgcombine.queue q set paused = false where q.queue = resume.queue and q.paused <> false;
-    select pg_notify('pgcombine.' || resume.queue, '');
+    select pg_notify('pgcombine.' || queue, '');
 $$;

@@ -11,10 +11,10 @@ as $$
 declare
     _revoke text;
 begin
-    perform pgcombine_internal.check_right(revoke_right."right", revoke_right.queues);
+    perform pgcombine_internal.check_right("right", queues);
     for _revoke in
-        select format('revoke %s on %s from %I', p.privileges, p.object, revoke_right.role)
-        from unnest(case cardinality(revoke_right.queues) when 0 then '{null}' else revoke_right.queues end) q,
+        select format('revoke %s on %s from %I', p.privileges, p.object, role)
+        from unnest(case cardinality(queues) when 0 then '{null}' else queues end) q,
              pgcombine_internal.right_privileges(revoke_right."right", q) p
     loop
         execute _revoke;

@@ -16,20 +16,20 @@ set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _queue constant text := (pgcombine_internal.require_queue(set_expiry.queue)).queue;
+    _queue constant text := (pgcombine_internal.require_queue(queue)).queue;
     _condition text;
 begin
     perform pgcombine_internal.require_owner();
     if every <= interval '0' then
         raise exception 'every can''t be %', every using errcode = 'PC003', hint = 'give a positive period';
     end if;
-    if set_expiry.expire_when is not null then
-        _condition := pgcombine_internal.checked_condition(_queue, 'expire_when', set_expiry.expire_when);
+    if expire_when is not null then
+        _condition := pgcombine_internal.checked_condition(_queue, 'expire_when', expire_when);
     end if;
     update pgcombine.queue q
     set expire_when = _condition,
-        expire_silently = coalesce(set_expiry.silently, q.expire_silently),
-        expire_every = coalesce(set_expiry.every, q.expire_every)
+        expire_silently = coalesce(silently, q.expire_silently),
+        expire_every = coalesce(every, q.expire_every)
     where q.queue = _queue;
     perform pgcombine_internal.regenerate_pass(_queue);
     execute format('create or replace view pgcombine.%I as %s',

@@ -11,7 +11,7 @@ create or replace procedure pgcombine.wait(queue text, timeout interval default 
 language plpgsql
 as $$
 declare
-    _until constant timestamptz := clock_timestamp() + wait.timeout;
+    _until constant timestamptz := clock_timestamp() + timeout;
     _pause double precision := 0.002;
     _seen txid_snapshot; -- the call waits for the updates that this snapshot sees
     _buckets integer[];
@@ -23,18 +23,18 @@ begin
     loop
         -- The number of buckets may change during the wait, so each round checks all of them.
         _buckets := array(select b.bucket from pgcombine.bucket b where b.queue = wait.queue order by b.bucket);
-        perform pgcombine_internal.require_queue(wait.queue); -- another session may drop the queue during the wait
+        perform pgcombine_internal.require_queue(queue); -- another session may drop the queue during the wait
         begin
             _pending := exists (select from unnest(_buckets) b
                 where pgcombine_internal.pending(wait.queue, b, _seen));
         exception when undefined_table then
-            perform pgcombine_internal.require_queue(wait.queue); -- the queue was dropped since
+            perform pgcombine_internal.require_queue(queue); -- the queue was dropped since
             raise;
         end;
         exit when not _pending;
         if clock_timestamp() >= _until then
-            raise exception 'after % queue "%" still has pending updates from before the call', wait.timeout, wait.queue
-                using errcode = 'PC006', hint = case when (pgcombine_internal.require_queue(wait.queue)).paused
+            raise exception 'after % queue "%" still has pending updates from before the call', timeout, queue
+                using errcode = 'PC006', hint = case when (pgcombine_internal.require_queue(queue)).paused
                     then 'the queue is paused: resume it' else 'check that workers run' end;
         end if;
         commit;

@@ -25,26 +25,28 @@ create or replace function pgcombine_internal.handoff_accept(server uuid, token 
 language plpgsql
 as $$
 declare
+    _made constant timestamptz := pgcombine_internal.handoff_time(token);
     _me pgcombine.handoff_server;
     _holders text[];
     _others text[];
     _known pgcombine.handoff_queue;
-    _all text[] := handoff_accept.servers;
-    _copies integer := handoff_accept.replicas;
+    _all text[] := servers;
+    _copies integer := replicas;
     _status text;
     _full text[] := '{}';
 begin
     perform pgcombine_internal.portable_text();
-    perform pgcombine_internal.handoff_check(handoff_accept.server, handoff_accept.queue, handoff_accept.shape);
+    perform pgcombine_internal.handoff_check(server, queue, shape);
     select s.* into strict _me from pgcombine.handoff_server s;
     select q.* into _known from pgcombine.handoff_queue q where q.queue = handoff_accept.queue;
-    if (_known.servers, _known.replicas) is distinct from (handoff_accept.servers, handoff_accept.replicas) then
+    if (_known.servers, _known.replicas) is distinct from (servers, replicas) then
         _all := pgcombine_internal.handoff_union(_known, servers, replicas, _me.removed || array(
             select s from unnest(_known.servers) s
             where s <> all (servers) and s <> _me.name
               and not exists (select from pgcombine.handoff_replica r where r.name = s)));
         _copies := case when _all = servers then replicas else cardinality(_all) end;
     end if;
+
     if (_known.servers, _known.replicas) is distinct from (_all, _copies) then
         -- Each server must be registered before a topology names it: handoff_register flags a new server for repair
         -- only if a topology lacks it.
@@ -52,17 +54,14 @@ begin
             where r.name = o.name), 'PC045',
             format('server "%s" is not registered here', o.name), format('pgcombine replicas add %s DSN', o.name))
         from unnest(_all) o (name) where o.name <> _me.name;
-        perform pgcombine_internal.handoff_set_topology(handoff_accept.queue, _all, _copies);
+        perform pgcombine_internal.handoff_set_topology(queue, _all, _copies);
     end if;
+
     -- A new write may be as old as half of the retention. The other half is left for the delivery of its hints.
-    if pgcombine_internal.handoff_time(token) < now() - _me.retention
-       or pgcombine_internal.handoff_time(token) < now() - _me.retention / 2
-           and not pgcombine_internal.handoff_remembers(token) then
-        raise exception 'token % is too old: it was made at %', token, pgcombine_internal.handoff_time(token)
-            using errcode = 'PC041',
-                hint = format('a write can be retried for %s; check the clocks: it is %s on this server',
-                _me.retention / 2, now());
-    end if;
+    perform pgcombine_internal.require(coalesce(_made >= now() - _me.retention / 2
+            or _made >= now() - _me.retention and pgcombine_internal.handoff_remembers(token), true), 'PC041',
+        format('token %s is too old: it was made at %s', token, _made),
+        format('a write can be retried for %s; check the clocks: it is %s on this server', _me.retention / 2, now()));
     digest := pgcombine_internal.handoff_digest(payload);
     if replicas >= cardinality(servers) then -- all servers hold all keys, so _holders stays null
         replica_sets := jsonb_build_array(to_jsonb(servers));
@@ -74,12 +73,12 @@ begin
              )
              select array(select distinct s from placed, unnest(replicas) s order by 1),
                     jsonb_agg(distinct to_jsonb(replicas)) from placed',
-            pgcombine_internal.handoff_slot_sql(handoff_accept.queue)) into _holders, replica_sets
+            pgcombine_internal.handoff_slot_sql(queue)) into _holders, replica_sets
         using payload, servers, replicas;
     end if;
 
     select t.status into _status
-    from pgcombine_internal.handoff_apply(null, handoff_accept.queue, handoff_accept.shape, array[token],
+    from pgcombine_internal.handoff_apply(null, handoff_accept.queue, shape, array[token],
         array[digest], array[to_jsonb(_holders)], array[payload], placed => _all, replicas => _copies) t;
     perform pgcombine_internal.require(_status <> 'conflict', 'PC040',
         format('token %s was used for other updates', token),
@@ -88,9 +87,9 @@ begin
 
     _others := array_remove(coalesce(_holders, _all), _me.name);
     if _others <> '{}' then
-        _full := pgcombine_internal.handoff_put(handoff_accept.queue, handoff_accept.token, handoff_accept.shape,
-            handoff_accept.digest, _holders, _others, payload);
+        _full := pgcombine_internal.handoff_put(queue, token, shape, digest, _holders, _others, payload);
     end if;
+
     hinted := to_jsonb(array(select o from unnest(_others) o where not o = any (_full)));
 end
 $$;

@@ -11,7 +11,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgcombine_internal.handoff_require(handoff_accepts.queue);
+    perform pgcombine_internal.handoff_require(queue);
     delete from pgcombine.handoff_refused f
     where f.queue = handoff_accepts.queue and f.token = handoff_accepts.token and f.number = handoff_accepts.number;
     return found;

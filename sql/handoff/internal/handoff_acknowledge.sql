@@ -34,7 +34,7 @@ begin
     select count(*), min(g.queue), (array_agg(g.token order by g.queue))[1] into _deleted, _queue, _witness from gone g;
     -- without the right work, only deleted hints count
     _acknowledged := case when _all then cardinality(tokens) else _deleted end;
-    _duplicates := least(greatest(handoff_acknowledge.deduplicated, 0), _acknowledged);
+    _duplicates := least(greatest(deduplicated, 0), _acknowledged);
     if _acknowledged > 0 then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
         select handoff_acknowledge.destination, case when _all then max(t::text)::uuid

@@ -30,8 +30,8 @@
 -- and of an insert.
 create or replace function pgcombine_internal.handoff_apply(server uuid, queue text, shape uuid, tokens uuid[],
     digests uuid[], servers jsonb[], payloads text[], coordinator text default null, placed text[] default null,
-    replicas integer default null, coordinators uuid[] default null, details jsonb[] default null,
-    out token uuid, out status text)
+    replicas integer default null, coordinators uuid[] default null, details jsonb[] default null, out token uuid,
+    out status text)
 returns setof record
 language plpgsql
 as $$
@@ -42,14 +42,13 @@ declare
     _payloads text[];
 begin
     perform pgcombine_internal.portable_text();
-    if handoff_apply.server is not null then
-        perform pgcombine_internal.handoff_check(handoff_apply.server, handoff_apply.queue, handoff_apply.shape);
+    if server is not null then
+        perform pgcombine_internal.handoff_check(server, queue, shape);
     end if;
-    if handoff_apply.placed is not null and handoff_apply.replicas is not null then
+    if placed is not null and replicas is not null then
         select q.* into _known from pgcombine.handoff_queue q where q.queue = handoff_apply.queue;
         if _known.servers is null then
-            perform pgcombine_internal.handoff_set_topology(handoff_apply.queue, handoff_apply.placed,
-                handoff_apply.replicas);
+            perform pgcombine_internal.handoff_set_topology(queue, placed, replicas);
         elsif not placed <@ _known.servers and _known.replicas >= cardinality(_known.servers) then
             -- writers here must leave hints for the servers that writers elsewhere name, too
             _all := pgcombine_internal.handoff_union(_known, placed, replicas, array(
@@ -57,28 +56,26 @@ begin
                 where s <> all (_known.servers)
                   and not exists (select from pgcombine.handoff_replica r where r.name = s)));
             if not _all <@ _known.servers then
-                perform pgcombine_internal.handoff_set_topology(handoff_apply.queue, _all, cardinality(_all));
+                perform pgcombine_internal.handoff_set_topology(queue, _all, cardinality(_all));
             end if;
         end if;
     end if;
     select array_agg(c.status order by c.number),
            array_agg(case when w.details is not null then pgcombine_internal.handoff_fitting(handoff_apply.queue,
-                              c.token, w.payload, w.details, handoff_apply.placed, handoff_apply.replicas, c.slots)
+                              c.token, w.payload, w.details, placed, replicas, c.slots)
                           when c.slots is null and w.servers is null then w.payload
-                          else pgcombine_internal.handoff_local_updates(handoff_apply.queue, w.payload,
-                              handoff_apply.placed,
-                              handoff_apply.replicas, c.slots) end
+                          else pgcombine_internal.handoff_local_updates(handoff_apply.queue, w.payload, placed,
+                              replicas, c.slots) end
                      order by c.token) filter (where c.status = 'applied')
     into _statuses, _payloads
-    from pgcombine_internal.handoff_store_tokens(handoff_apply.queue, handoff_apply.tokens, handoff_apply.digests,
-             handoff_apply.servers, handoff_apply.coordinator, handoff_apply.coordinators, handoff_apply.payloads,
-             handoff_apply.shape, handoff_apply.placed, handoff_apply.replicas)
+    from pgcombine_internal.handoff_store_tokens(handoff_apply.queue, tokens, digests, handoff_apply.servers,
+             coordinator, coordinators, payloads, shape, placed, replicas)
          with ordinality c (token, status, slots, number)
-    join unnest(handoff_apply.payloads, handoff_apply.servers, handoff_apply.details)
+    join unnest(payloads, handoff_apply.servers, handoff_apply.details)
          with ordinality w (payload, servers, details, number) using (number);
     if cardinality(_payloads) > 0 then
-        execute pgcombine_internal.handoff_insert_sql(handoff_apply.queue) using _payloads;
+        execute pgcombine_internal.handoff_insert_sql(queue) using _payloads;
     end if;
-    return query select w.token, w.status from unnest(handoff_apply.tokens, _statuses) w (token, status);
+    return query select w.token, w.status from unnest(tokens, _statuses) w (token, status);
 end
 $$;

@@ -17,11 +17,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _shape constant uuid := pgcombine_internal.handoff_shape(handoff_check.queue);
+    _shape constant uuid := pgcombine_internal.handoff_shape(queue);
     _generation integer;
     _later integer;
 begin
-    perform pgcombine_internal.handoff_require(case when _shape is not null then handoff_check.queue end);
+    perform pgcombine_internal.handoff_require(case when _shape is not null then queue end);
     begin
         lock table pgcombine.handoff_partial in row exclusive mode nowait;
     exception when lock_not_available then
@@ -29,12 +29,12 @@ begin
             using errcode = 'PC046', hint = 'write to another server, which keeps hints for this one';
     end;
     perform pgcombine_internal.require(
-        exists (select from pgcombine.handoff_server s where s.id = handoff_check.server),
-        'PC042', format('this is not server %s', handoff_check.server),
+        exists (select from pgcombine.handoff_server s where s.id = server),
+        'PC042', format('this is not server %s', server),
         'another server answers at its address, or its data were replaced: check the address');
-    if _shape is null or _shape is distinct from handoff_check.shape then
-        _later := pgcombine_internal.handoff_generation(handoff_check.queue, handoff_check.shape);
-        _generation := pgcombine_internal.handoff_generation(handoff_check.queue, _shape);
+    if _shape is null or _shape is distinct from shape then
+        _later := pgcombine_internal.handoff_generation(queue, shape);
+        _generation := pgcombine_internal.handoff_generation(queue, _shape);
         if _later > _generation and pgcombine_internal.has_right(null, 'work', pgcombine_internal.caller())
            and not exists (select from pgcombine.handoff_token k where k.queue = handoff_check.queue) then
             insert into pgcombine.handoff_queue as q (queue, generation) values (handoff_check.queue, _later)
@@ -44,7 +44,7 @@ begin
                 return;
             end if;
         end if;
-        raise exception 'queue "%" %', handoff_check.queue,
+        raise exception 'queue "%" %', queue,
             case when _shape is null then 'isn''t on this server'
                  when _later is null then 'has another definition on this server'
                  when _later < _generation

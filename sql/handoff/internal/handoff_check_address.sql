@@ -5,15 +5,14 @@
 -- Errors: PC045 the connection string holds a secret or such an option.
 create or replace function pgcombine_internal.handoff_check_address(name text, dsn text)
 returns void
-language plpgsql immutable
+language plpgsql
 as $$
 declare
     _keyword text;
 begin
-    if pgcombine_internal.holds_secret(dsn) then
-        raise exception 'the address of server "%" holds a password', handoff_check_address.name
-            using errcode = 'PC045', hint = 'leave it out; libpq finds it in ~/.pgpass (PGPASSFILE) or PGPASSWORD';
-    end if;
+    perform pgcombine_internal.require(not pgcombine_internal.holds_secret(dsn), 'PC045',
+        format('the address of server "%s" holds a password', name),
+        'leave it out; libpq finds it in ~/.pgpass (PGPASSFILE) or PGPASSWORD');
     select k into _keyword
     from (
         select lower(pgcombine_internal.percent_decoded(split_part(part, '=', 1))) as k
@@ -30,11 +29,9 @@ begin
         'keepalives_idle',
                           'keepalives_interval', 'keepalives_count', 'tcp_user_timeout', 'target_session_attrs'])
     limit 1;
-    if found then
-        raise exception 'the address of server "%" sets %', handoff_check_address.name, _keyword
-            using errcode = 'PC045',
-                hint = 'give host, port, dbname and user only; set the rest in the replayer''s environment '
-                '(PGSSLROOTCERT, PGSSLMODE)';
-    end if;
+    perform pgcombine_internal.require(not found, 'PC045',
+        format('the address of server "%s" sets %s', name, _keyword),
+        'give host, port, dbname and user only; set the rest in the replayer''s environment (PGSSLROOTCERT, '
+        'PGSSLMODE)');
 end
 $$;

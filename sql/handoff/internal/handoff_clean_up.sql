@@ -18,19 +18,21 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _since timestamptz;
     _oldest text;
     _newest text;
     _partition name;
     _used boolean;
 begin
     perform pgcombine_internal.require_right(null, 'work', pgcombine_internal.caller());
-    _oldest := 'handoff_token_'
-        || to_char((now() - (select s.retention from pgcombine.handoff_server s)) at time zone 'UTC', 'YYYYMMDD');
+    _since := now() - (select s.retention from pgcombine.handoff_server s);
+    _oldest := 'handoff_token_' || to_char(_since at time zone 'UTC', 'YYYYMMDD');
     _newest := 'handoff_token_' || to_char((now() + interval '2 days') at time zone 'UTC', 'YYYYMMDD');
     perform from pgcombine.handoff_server for update skip locked;
     if not found then
         return;
     end if;
+
     with free as (
         select r.name from pgcombine.handoff_replica r for no key update skip locked
     ), last as materialized (
@@ -50,24 +52,24 @@ begin
                          - interval '10 seconds')
         returning d.destination, d.delivered, d.deduplicated
     ), totals as (
-        select s.destination, sum(s.delivered) as delivered, sum(s.deduplicated) as deduplicated from summed s
-            group by s.destination
+        select s.destination, sum(s.delivered) as delivered, sum(s.deduplicated) as deduplicated
+        from summed s group by s.destination
     )
     update pgcombine.handoff_replica r
     set delivered = r.delivered + t.delivered, deduplicated = r.deduplicated + t.deduplicated
     from totals t where r.name = t.destination;
-    delete from pgcombine.handoff_partial p
-    where pgcombine_internal.handoff_time(p.token) < now() - (select s.retention from pgcombine.handoff_server s);
-    delete from pgcombine.handoff_retained k
-    where pgcombine_internal.handoff_time(k.token) < now() - (select s.retention from pgcombine.handoff_server s);
+
+    delete from pgcombine.handoff_partial p where pgcombine_internal.handoff_time(p.token) < _since;
+    delete from pgcombine.handoff_retained k where pgcombine_internal.handoff_time(k.token) < _since;
     if found then
         perform pgcombine_internal.handoff_require_repair(d.name, 'it was away for longer than writes are kept for it')
         from pgcombine.destination d where d.kind = 'server' and d.state <> 'up';
     end if;
+
     begin
         perform set_config('lock_timeout', '200ms', true);
-        if pg_table_size('pgcombine.handoff_retained') > 1048576 and not exists (select
-            from pgcombine.handoff_retained) then
+        if pg_table_size('pgcombine.handoff_retained') > 1048576
+           and not exists (select from pgcombine.handoff_retained) then
             lock table pgcombine.handoff_retained in access exclusive mode;
             if not exists (select from pgcombine.handoff_retained) then
                 truncate pgcombine.handoff_retained; -- reduces the size of the table, which the quota limits
@@ -76,6 +78,7 @@ begin
     exception when lock_not_available then
         null;
     end;
+
     begin
         perform set_config('lock_timeout', '200ms', true);
         perform pgcombine_internal.handoff_partition((lpad(to_hex(m), 12, '0') || '7' || repeat('0', 19))::uuid)
@@ -83,6 +86,7 @@ begin
     exception when lock_not_available then
         null;
     end;
+
     for _partition in
         select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
         where i.inhparent = 'pgcombine.handoff_token'::regclass and (c.relname < _oldest or c.relname > _newest)

@@ -21,9 +21,9 @@ as $$
 declare
     _where constant text := case when slots is null then ''
         else format(' where (%s & 255)::integer = any (%L::integer[])',
-            pgcombine_internal.handoff_hash(handoff_copy_sql.queue), slots) end;
+            pgcombine_internal.handoff_hash(queue), slots) end;
 begin
-    shape := pgcombine_internal.handoff_shape(handoff_copy_sql.queue);
+    shape := pgcombine_internal.handoff_shape(queue);
     select format('select pgcombine.create_queue(%L, %L::text[], %L::text[], %L, %s, %L, %s, max_backlog => %L, '
         'quarantine_after => %s, expire_when => %L, expire_silently => %L, expire_every => %L, '
         'token_retention => %L)',
@@ -36,22 +36,21 @@ begin
         from pgcombine.queue_column o, pgcombine_internal.column_definition(o) d where o.queue = q.queue
     ) c
     where q.queue = handoff_copy_sql.queue;
-    columns := pgcombine_internal.column_list(handoff_copy_sql.queue);
-    values_sql := format('select %s from pgcombine.%I%s', columns, handoff_copy_sql.queue || '_values', _where);
+    columns := pgcombine_internal.column_list(queue);
+    values_sql := format('select %s from pgcombine.%I%s', columns, queue || '_values', _where);
     updates_sql := pgcombine_internal.fill('select {columns} from pgcombine.{pending}{where} union all select '
         '{columns} from pgcombine.{quarantine}{where}',
-        jsonb_build_object('columns', columns, 'pending', quote_ident(handoff_copy_sql.queue || '_pending'),
-            'quarantine', quote_ident(handoff_copy_sql.queue || '_quarantine'), 'where', _where));
-    refused_sql := format('select f.* from pgcombine.handoff_refused f where f.queue = %L', handoff_copy_sql.queue)
+        jsonb_build_object('columns', columns, 'pending', quote_ident(queue || '_pending'),
+            'quarantine', quote_ident(queue || '_quarantine'), 'where', _where));
+    refused_sql := format('select f.* from pgcombine.handoff_refused f where f.queue = %L', queue)
         || case when slots is null then ''
             else format(' and exists (select from (%s) n where n.slot = any (%L::integer[]))',
-            replace(pgcombine_internal.handoff_slot_sql(handoff_copy_sql.queue), '$1', 'f.payload'), slots) end;
+            replace(pgcombine_internal.handoff_slot_sql(queue), '$1', 'f.payload'), slots) end;
     tokens_sql := format('select s.name, k.token, k.queue, k.digest, k.servers, t.shape, t.updates, t.payload, '
         't.placed, t.replicas, t.coordinator
         from pgcombine.handoff_server s
         cross join pgcombine.handoff_token k
         left join pgcombine_internal.handoff_payloads(%1$L, null) t on t.token = k.token and t.digest = k.digest
-        where k.queue = %1$L and (k.servers is null or k.servers @> array[%2$L])', handoff_copy_sql.queue,
-            handoff_copy_sql.destination);
+        where k.queue = %1$L and (k.servers is null or k.servers @> array[%2$L])', queue, destination);
 end
 $$;

@@ -19,7 +19,7 @@ begin
         format('server "%s" is not registered here', handoff_discard.name),
         'pgcombine replicas ls lists the registered servers');
     perform pgcombine_internal.require(btrim(reason) <> '', 'PC045',
-        format('no reason is given for deleting updates for server "%s"', handoff_discard.name),
+        format('no reason is given for deleting updates for server "%s"', name),
         'give a reason; it is kept until the server is repaired');
     with dropped as (
         delete from pgcombine.handoff_hint h where hints and h.destination = handoff_discard.name returning h.updates
@@ -32,11 +32,11 @@ begin
     )
     select coalesce(sum(a.updates), 0), coalesce(bool_or(a.partly), false) into _updates, _partly
     from (select d.updates, false as partly from dropped d union all select g.updates, g.partly from gone g) a;
-    perform pgcombine_internal.require(_updates > 0 or handoff_discard.token is null, 'PC022',
-        format('server "%s" has refused no such update', handoff_discard.name),
-        format('pgcombine replicas quarantine ls %s lists them', handoff_discard.name));
+    perform pgcombine_internal.require(_updates > 0 or token is null, 'PC022',
+        format('server "%s" has refused no such update', name),
+        format('pgcombine replicas quarantine ls %s lists them', name));
     if _updates > 0 then -- by_tokens: a comparison of tokens finds missing writes, but not single missing updates
-        perform pgcombine_internal.handoff_require_repair(handoff_discard.name, case when hints
+        perform pgcombine_internal.handoff_require_repair(name, case when hints
             then 'hints were truncated: '
             else 'updates that it refused were dropped: ' end || reason, by_tokens => hints and not _partly);
     end if;

@@ -36,7 +36,7 @@ begin
     end if;
     if _hints + _refused > 0 then
         raise warning 'queue "%" is dropped with % writes that other servers lack, and % updates that they refused',
-                handoff_drop_queue.queue, _hints, _refused
+                queue, _hints, _refused
             using hint = 'drop it on the other servers, too';
     end if;
 end

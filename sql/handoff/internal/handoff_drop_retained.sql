@@ -12,8 +12,7 @@ declare
     _dropped bigint;
 begin
     with gone as (
-        delete from pgcombine.handoff_retained k where k.queue = handoff_drop_retained.queue
-            and k.token = any (handoff_drop_retained.tokens)
+        delete from pgcombine.handoff_retained k where k.queue = handoff_drop_retained.queue and k.token = any (tokens)
         returning k.token, k.servers
     ), noted as (
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)

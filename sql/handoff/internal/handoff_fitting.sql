@@ -13,7 +13,7 @@ declare
     _refused constant integer[] := array(select r.number
         from jsonb_to_recordset(details -> 'refused') r (number integer));
 begin
-    if details ? 'retried' and not pgcombine_internal.handoff_accepts(handoff_fitting.queue,
+    if details ? 'retried' and not pgcombine_internal.handoff_accepts(queue,
             (details ->> 'retried')::uuid, (details ->> 'number')::integer) then
         return null; -- this server has the update by now
     end if;
@@ -22,14 +22,13 @@ begin
             array_agg(u.part), array_agg(u.sqlstate), array_agg(u.error))
         from (select r.*, pgcombine_internal.handoff_subset(payload, array[r.number]) as part
               from jsonb_to_recordset(details -> 'refused') r (number integer, sqlstate text, error text)) u
-        where pgcombine_internal.handoff_local_updates(handoff_fitting.queue, u.part, placed, handoff_fitting.replicas,
-            came)
+        where pgcombine_internal.handoff_local_updates(handoff_fitting.queue, u.part, placed, replicas, came)
               is not null;
     end if;
     return (
         select pgcombine_internal.handoff_local_updates(handoff_fitting.queue,
             pgcombine_internal.handoff_subset(payload, array_agg(n)),
-            placed, handoff_fitting.replicas, came)
+            placed, replicas, came)
         from generate_series(1, cardinality((payload::text[])[1]::text[])) n where n <> all (_refused)
         having count(*) > 0);
 end

@@ -13,34 +13,26 @@ as $$
 declare
     _server pgcombine.handoff_server;
 begin
-    if pg_is_in_recovery() then
-        raise exception 'server "%" is in recovery: it is a standby, not the server itself', handoff_handshake.name
-            using errcode = 'PC042', hint = 'give the address of the primary';
-    end if;
+    perform pgcombine_internal.require(not pg_is_in_recovery(), 'PC042',
+        format('server "%s" is in recovery: it is a standby, not the server itself', name),
+        'give the address of the primary');
     select s.* into _server from pgcombine.handoff_server s;
     if not found then
-        if not has_table_privilege('pgcombine.handoff_server', 'insert') then
-            raise exception 'this server hasn''t been named yet'
-                using errcode = 'PC042',
-                    hint = format('let its owner name it: select pgcombine_internal.handoff_identify(%L)',
-                    handoff_handshake.name);
-        end if;
+        perform pgcombine_internal.require(has_table_privilege('pgcombine.handoff_server', 'insert'), 'PC042',
+            'this server hasn''t been named yet',
+            format('let its owner name it: select pgcombine_internal.handoff_identify(%L)', name));
         insert into pgcombine.handoff_server (name, system_identifier)
         select handoff_handshake.name, c.system_identifier from pg_control_system() c
         on conflict do nothing;
         select s.* into strict _server from pgcombine.handoff_server s;
     end if;
-    if _server.name <> handoff_handshake.name then
-        raise exception 'this server is "%", not "%"', _server.name, handoff_handshake.name
-            using errcode = 'PC042',
-                hint = 'check the address; pgcombine_internal.handoff_identify gives a server another name';
-    end if;
-    if _server.system_identifier <> (select c.system_identifier from pg_control_system() c) then
-        raise exception 'server "%" is a copy: its data were made by another cluster', _server.name
-            using errcode = 'PC042',
-                hint = 'to use it instead of the original: select pgcombine_internal.handoff_identify(name), then '
-                'rebuild it';
-    end if;
+    perform pgcombine_internal.require(_server.name = name, 'PC042',
+        format('this server is "%s", not "%s"', _server.name, name),
+        'check the address; pgcombine_internal.handoff_identify gives a server another name');
+    perform pgcombine_internal.require(
+        _server.system_identifier = (select c.system_identifier from pg_control_system() c), 'PC042',
+        format('server "%s" is a copy: its data were made by another cluster', _server.name),
+        'to use it instead of the original: select pgcombine_internal.handoff_identify(name), then rebuild it');
     id := _server.id;
     epoch := _server.epoch;
     retention := _server.retention;

@@ -11,6 +11,6 @@ begin
     perform pgcombine_internal.portable_text();
     return query execute format('select number, pgcombine_internal.handoff_placement(slot, $2, $3) from (%s) s order '
         'by number',
-        pgcombine_internal.handoff_slot_sql(handoff_holders.queue)) using keys, servers, replicas;
+        pgcombine_internal.handoff_slot_sql(queue)) using keys, servers, replicas;
 end
 $$;

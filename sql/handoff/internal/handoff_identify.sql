@@ -10,8 +10,8 @@ as $$
 declare
     _id uuid;
 begin
-    perform pgcombine_internal.require(handoff_identify.name ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$', 'PC045',
-        'invalid name of a server: ' || coalesce(quote_literal(handoff_identify.name), 'null'),
+    perform pgcombine_internal.require(name ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$', 'PC045',
+        'invalid name of a server: ' || coalesce(quote_literal(name), 'null'),
         'give at most 63 letters, digits, _ . and -');
     insert into pgcombine.handoff_server as s (name, system_identifier)
     select handoff_identify.name, c.system_identifier from pg_control_system() c

@@ -10,9 +10,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgcombine_internal.handoff_require(handoff_known.queue, reads => true);
+    perform pgcombine_internal.handoff_require(queue, reads => true);
     return query
-    select t from unnest(handoff_known.tokens) t
+    select t from unnest(tokens) t
     where exists (select from pgcombine.handoff_token k where k.token = t and k.queue = handoff_known.queue)
        or pgcombine_internal.handoff_time(t) < now() - (select s.retention from pgcombine.handoff_server s);
 end

@@ -4,8 +4,7 @@
 --   came               slots of keys whose updates this server has already; these updates are left out
 -- Errors: PC043 replicas is less than the number of servers, and this server isn't one of them.
 create or replace function pgcombine_internal.handoff_local_updates(queue text, payload text, servers text[],
-    replicas integer,
-    came integer[] default null)
+    replicas integer, came integer[] default null)
 returns text
 language plpgsql stable
 as $$
@@ -13,8 +12,7 @@ declare
     _numbers integer[];
 begin
     if replicas < cardinality(servers) and not (select s.name from pgcombine.handoff_server s) = any (servers) then
-        raise exception 'this server holds no keys of queue "%": they are placed on %',
-            handoff_local_updates.queue,
+        raise exception 'this server holds no keys of queue "%": they are placed on %', queue,
             array_to_string(servers, ', ')
             using errcode = 'PC043', hint = 'let all writers name the same servers';
     end if;
@@ -29,8 +27,7 @@ begin
          )
          select array_agg(number order by number) from numbered join mine using (slot)
              where (slot = any ($4)) is not true',
-        pgcombine_internal.handoff_slot_sql(handoff_local_updates.queue)) into _numbers using payload, servers,
-            replicas, came;
+        pgcombine_internal.handoff_slot_sql(queue)) into _numbers using payload, servers, replicas, came;
     return case when cardinality(_numbers) > 0 then pgcombine_internal.handoff_subset(payload, _numbers) end;
 end
 $$;

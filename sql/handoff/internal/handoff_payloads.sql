@@ -4,10 +4,8 @@
 -- that lacks them. Hints that retry refused updates are left out.
 --   tokens  the tokens of the writes; null: all writes to the queue
 create or replace function pgcombine_internal.handoff_payloads(queue text, tokens uuid[], out token uuid,
-    out shape uuid,
-    out digest uuid,
-    out servers text[], out updates integer, out payload text, out placed text[], out replicas integer,
-        out coordinator uuid)
+    out shape uuid, out digest uuid, out servers text[], out updates integer, out payload text, out placed text[],
+    out replicas integer, out coordinator uuid)
 returns setof record
 language sql stable
 as $$

@@ -13,8 +13,7 @@
 -- here with this digest, or the digest isn't the payload's; PC044 the quota of a server with backpressure is reached;
 -- PC045 a server isn't registered; those of handoff_size.
 create or replace function pgcombine_internal.handoff_put(queue text, token uuid, shape uuid, digest uuid,
-    servers text[],
-    destinations text[], payload text)
+    servers text[], destinations text[], payload text)
 returns text[]
 language plpgsql
 security definer
@@ -26,24 +25,24 @@ declare
     _destination text;
     _replica pgcombine.handoff_replica;
 begin
-    perform pgcombine_internal.handoff_require(handoff_put.queue);
-    _updates := pgcombine_internal.handoff_size(handoff_put.queue, handoff_put.payload);
-    if handoff_put.digest is distinct from pgcombine_internal.handoff_digest(handoff_put.payload)
+    perform pgcombine_internal.handoff_require(queue);
+    _updates := pgcombine_internal.handoff_size(queue, payload);
+    if handoff_put.digest is distinct from pgcombine_internal.handoff_digest(payload)
        or not exists (select from pgcombine.handoff_token k
                       where k.token = handoff_put.token and k.digest = handoff_put.digest
                         and k.queue = handoff_put.queue) then
         raise exception 'token % of queue "%" isn''t on this server with these updates',
-                coalesce(handoff_put.token::text, 'null'), handoff_put.queue
+                coalesce(token::text, 'null'), queue
             using errcode = '22023',
                 hint = 'replicate writes by pgcombine_internal.handoff_accept, which stores the token first';
     end if;
-    foreach _destination in array handoff_put.destinations loop
+
+    foreach _destination in array destinations loop
         -- while handoff_unregister removes the server, this waits
         select r.* into _replica from pgcombine.handoff_replica r where r.name = _destination for key share;
-        if not found then
-            raise exception 'server "%" is not registered here', _destination
-                using errcode = 'PC045', hint = format('pgcombine replicas add %s DSN', _destination);
-        end if;
+        perform pgcombine_internal.require(found, 'PC045',
+            format('server "%s" is not registered here', _destination),
+            format('pgcombine replicas add %s DSN', _destination));
         if _replica.measured_at < clock_timestamp() - interval '1 second' then
             update pgcombine.handoff_replica r
             set (rows, bytes) = (select coalesce(sum(h.updates), 0), coalesce(sum(pg_column_size(h.payload)), 0)
@@ -55,21 +54,19 @@ begin
             select r.* into _replica from pgcombine.handoff_replica r where r.name = _destination;
         end if;
         continue when _replica.rows < _replica.max_rows and _replica.bytes < _replica.max_bytes;
-        if _replica.when_full = 'backpressure' then
-            raise exception 'hints for server "%" are at their quota: about % updates (of %), % bytes (of %)',
-                _destination,
-                _replica.rows, _replica.max_rows, _replica.bytes, _replica.max_bytes
-                using errcode = 'PC044',
-                    hint = 'nothing was written; bring the server back, or raise its quota: pgcombine replicas add';
-        end if;
+        perform pgcombine_internal.require(_replica.when_full <> 'backpressure', 'PC044',
+            format('hints for server "%s" are at their quota: about %s updates (of %s), %s bytes (of %s)',
+                _destination, _replica.rows, _replica.max_rows, _replica.bytes, _replica.max_bytes),
+            'nothing was written; bring the server back, or raise its quota: pgcombine replicas add');
         _full := _full || _destination;
         perform pgcombine_internal.handoff_require_repair(_destination, 'the quota of its hints was reached',
             by_tokens => true);
     end loop;
+
     insert into pgcombine.handoff_hint as h (destination, token, queue, shape, digest, servers, updates, payload)
     select d, handoff_put.token, handoff_put.queue, handoff_put.shape, handoff_put.digest, handoff_put.servers,
         _updates, handoff_put.payload
-    from unnest(handoff_put.destinations) d
+    from unnest(destinations) d
     where not d = any (_full)
     on conflict do nothing;
     return _full;

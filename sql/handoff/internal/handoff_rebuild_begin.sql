@@ -16,10 +16,8 @@ declare
 begin
     perform pgcombine_internal.portable_text();
     -- a snapshot from before this call would miss passes that have ended since
-    if current_setting('transaction_isolation') <> 'read committed' then
-        raise exception 'a rebuild needs isolation level read committed'
-            using errcode = 'PC003', hint = 'begin transaction isolation level read committed';
-    end if;
+    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
+        'a rebuild needs isolation level read committed', 'begin transaction isolation level read committed');
     begin
         -- a rebuild holds the lock until it ends, others (see handoff_clean_up) for a short time
         perform set_config('lock_timeout', '5s', true) where _timeout = '0';

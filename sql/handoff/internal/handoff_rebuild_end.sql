@@ -25,6 +25,7 @@ begin
     analyze handoff_stage;
     delete from pgcombine.handoff_token k where slots ? k.queue;
     delete from pgcombine.handoff_partial;
+
     -- deliveries with tokens older than the retention are refused anyway
     delete from handoff_stage t
     where pgcombine_internal.handoff_time(t.token) < now() - (select s.retention from pgcombine.handoff_server s);
@@ -54,6 +55,7 @@ begin
     select distinct on (t.token) t.token, t.queue, t.shape, t.digest, t.servers, t.placed, t.replicas, t.coordinator,
         t.updates, t.payload
     from handoff_stage t join pgcombine.handoff_token k using (token) where t.payload is not null order by t.token;
+
     for _queue in select jsonb_object_keys(slots) loop
         execute format('analyze pgcombine.%I', _queue || '_values');
     end loop;

@@ -11,31 +11,31 @@ create or replace function pgcombine_internal.handoff_rebuild_queue(queue text, 
 returns void
 language plpgsql
 as $$
+declare
+    _generation integer;
 begin
     if not exists (select from pgcombine.queue q where q.queue = handoff_rebuild_queue.queue) then
         execute definition;
     end if;
-    perform pgcombine_internal.claim_buckets(handoff_rebuild_queue.queue, 'rebuild');
-    if pgcombine_internal.handoff_generation(handoff_rebuild_queue.queue, handoff_rebuild_queue.shape) is null then
-        raise exception 'queue "%" has another definition on this server', handoff_rebuild_queue.queue
-            using errcode = 'PC043',
-                hint = 'give it the same definition on all servers, or drop it here: the rebuild creates it';
-    end if;
-    perform set_config('pgcombine.initialize_' || handoff_rebuild_queue.queue, 'on', true); -- refuse_values checks it
+    perform pgcombine_internal.claim_buckets(queue, 'rebuild');
+    _generation := pgcombine_internal.handoff_generation(queue, shape);
+    perform pgcombine_internal.require(_generation is not null, 'PC043',
+        format('queue "%s" has another definition on this server', queue),
+        'give it the same definition on all servers, or drop it here: the rebuild creates it');
+    perform set_config('pgcombine.initialize_' || queue, 'on', true); -- refuse_values checks it
     delete from pgcombine.quarantined_key k where k.queue = handoff_rebuild_queue.queue;
     delete from pgcombine.handoff_retained k where k.queue = handoff_rebuild_queue.queue;
     delete from pgcombine.handoff_refused f where f.queue = handoff_rebuild_queue.queue;
-    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_values');
-    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine');
-    execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_quarantine_keys');
-    if not pgcombine_internal.stable_hash(handoff_rebuild_queue.queue) then
-        execute format('delete from pgcombine.%I', handoff_rebuild_queue.queue || '_updates');
+    execute format('delete from pgcombine.%I', queue || '_values');
+    execute format('delete from pgcombine.%I', queue || '_quarantine');
+    execute format('delete from pgcombine.%I', queue || '_quarantine_keys');
+    if not pgcombine_internal.stable_hash(queue) then
+        execute format('delete from pgcombine.%I', queue || '_updates');
     end if;
     -- from here on the updates that were appended so far count as combined
-    perform pgcombine_internal.mark_all(handoff_rebuild_queue.queue);
+    perform pgcombine_internal.mark_all(queue);
     insert into pgcombine.handoff_queue (queue, generation)
-    values (handoff_rebuild_queue.queue,
-        pgcombine_internal.handoff_generation(handoff_rebuild_queue.queue, handoff_rebuild_queue.shape))
+    values (handoff_rebuild_queue.queue, _generation)
     on conflict on constraint handoff_queue_pkey do update set generation = excluded.generation;
 end
 $$;

@@ -13,12 +13,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgcombine_internal.handoff_require(handoff_refuse.queue);
-    perform pgcombine_internal.handoff_size(handoff_refuse.queue, p) from unnest(handoff_refuse.payloads) p;
+    perform pgcombine_internal.handoff_require(queue);
+    perform pgcombine_internal.handoff_size(handoff_refuse.queue, p) from unnest(payloads) p;
     insert into pgcombine.handoff_refused (token, number, queue, payload, sqlstate, error)
     select k.token, u.number, k.queue, u.payload, u.sqlstate, u.error
     from pgcombine.handoff_token k,
-         unnest(handoff_refuse.numbers, handoff_refuse.payloads, handoff_refuse.sqlstates, handoff_refuse.errors)
+         unnest(numbers, payloads, sqlstates, errors)
          u (number, payload, sqlstate, error)
     where k.token = handoff_refuse.token and k.queue = handoff_refuse.queue
     on conflict do nothing;

@@ -21,13 +21,13 @@ as $$
 declare
     _new constant boolean := not exists (select from pgcombine.handoff_replica r where r.name = handoff_register.name);
 begin
-    perform pgcombine_internal.require(handoff_register.name ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$', 'PC045',
-        'invalid name of a server: ' || coalesce(quote_literal(handoff_register.name), 'null'),
+    perform pgcombine_internal.require(name ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$', 'PC045',
+        'invalid name of a server: ' || coalesce(quote_literal(name), 'null'),
         'give at most 63 letters, digits, _ . and -');
-    perform pgcombine_internal.handoff_check_address(handoff_register.name, handoff_register.dsn);
+    perform pgcombine_internal.handoff_check_address(name, dsn);
     perform pgcombine_internal.require(
         coalesce(max_rows > 0 and max_bytes > 0 and when_full in ('backpressure', 'require_repair'), true),
-        'PC045', format('invalid quota of server "%s": %s', handoff_register.name,
+        'PC045', format('invalid quota of server "%s": %s', name,
             concat_ws(', ', max_rows || ' updates', max_bytes || ' bytes', when_full)),
         'give positive numbers, and backpressure or require_repair');
     perform pgcombine_internal.require(
@@ -36,7 +36,7 @@ begin
         'register the other servers here, and this server on each of them');
     update pgcombine.handoff_server s set removed = array_remove(s.removed, handoff_register.name)
     where handoff_register.name = any (s.removed);
-    perform pgcombine_internal.add_destination('server', handoff_register.name, down_after => 3);
+    perform pgcombine_internal.add_destination('server', name, down_after => 3);
     insert into pgcombine.handoff_replica as r (name, dsn, max_rows, max_bytes, when_full)
     values (handoff_register.name, handoff_register.dsn, coalesce(handoff_register.max_rows, 10000000),
             coalesce(handoff_register.max_bytes, 4294967296), coalesce(handoff_register.when_full, 'backpressure'))
@@ -45,12 +45,13 @@ begin
         max_bytes = coalesce(handoff_register.max_bytes, r.max_bytes),
         when_full = coalesce(handoff_register.when_full, r.when_full), measured_at = '-infinity',
         id = case when not adopt then r.id end, epoch = case when not adopt then r.epoch end;
-    if _new and exists (select from pgcombine.handoff_queue q where handoff_register.name <> all (q.servers)) then
-        perform pgcombine_internal.handoff_require_repair(handoff_register.name,
+    if _new and exists (select from pgcombine.handoff_queue q where name <> all (q.servers)) then
+        perform pgcombine_internal.handoff_require_repair(name,
             'it may lack the writes from before it was named (pgcombine replicas rebuild)');
     end if;
+
     if adopt then
-        perform pgcombine_internal.handoff_forget(handoff_register.name);
+        perform pgcombine_internal.handoff_forget(name);
         perform pgcombine_internal.handoff_require_repair(handoff_register.name, 'another server took its place')
         from pgcombine.handoff_replica r where r.name = handoff_register.name and r.delivered + r.deduplicated > 0;
     end if;

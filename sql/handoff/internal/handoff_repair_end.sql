@@ -9,8 +9,7 @@
 --   reason       why the rebuilt server needs repair, since its sources do. Null: they need none
 -- Tables written: handoff_replica, handoff_delivery, handoff_hint, handoff_quarantine, destination_state.
 create or replace function pgcombine_internal.handoff_repair_end(name text, id uuid, epoch integer, repair uuid,
-    sources text[],
-    quarantined uuid[], reason text default null)
+    sources text[], quarantined uuid[], reason text default null)
 returns boolean
 language plpgsql
 as $$
@@ -24,16 +23,16 @@ begin
     from pgcombine.handoff_quarantine q
     where q.destination = any (sources) and q.token = any (quarantined)
     on conflict do nothing;
-    perform pgcombine_internal.handoff_forget(handoff_repair_end.name);
+    perform pgcombine_internal.handoff_forget(name);
     update pgcombine.handoff_replica r
     set id = handoff_repair_end.id, epoch = handoff_repair_end.epoch, repairing = null,
-        needs_repair = case when r.repairing = repair then handoff_repair_end.reason else r.needs_repair end
+        needs_repair = case when r.repairing = repair then reason else r.needs_repair end
     where r.name = handoff_repair_end.name
     returning r.needs_repair into _needs_repair;
     if exists (select from pgcombine.destination d
                where d.kind = 'server' and d.name = handoff_repair_end.name
                    and d.reason is distinct from 'manually') then
-        perform pgcombine_internal.resume_destination('server', handoff_repair_end.name);
+        perform pgcombine_internal.resume_destination('server', name);
     end if;
     return _needs_repair is null;
 end

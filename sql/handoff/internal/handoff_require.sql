@@ -10,15 +10,15 @@ as $$
 declare
     _role constant name := pgcombine_internal.caller();
 begin
-    if handoff_require.queue is not null then
-        perform pgcombine_internal.require_queue(handoff_require.queue);
+    if queue is not null then
+        perform pgcombine_internal.require_queue(queue);
     end if;
-    if handoff_require.reads and has_table_privilege(_role,
-            format('pgcombine.%I', handoff_require.queue || '_current')::regclass, 'select') then
+    if reads and has_table_privilege(_role,
+            format('pgcombine.%I', queue || '_current')::regclass, 'select') then
         return;
     end if;
-    if handoff_require.queue is not null then
-        perform pgcombine_internal.require_right(handoff_require.queue, 'handoff', _role);
+    if queue is not null then
+        perform pgcombine_internal.require_right(queue, 'handoff', _role);
     end if;
     perform pgcombine_internal.require(has_table_privilege(_role, 'pgcombine.handoff_server', 'select'), '42501',
         format('permission denied: role "%s" may not replicate writes', _role),

@@ -13,10 +13,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgcombine_internal.handoff_require(handoff_retained_of.queue, reads => true);
+    perform pgcombine_internal.handoff_require(queue, reads => true);
     return query
     select k.token, k.servers from pgcombine.handoff_retained k
-    where k.queue = handoff_retained_of.queue and k.coordinator = any (handoff_retained_of.coordinators)
+    where k.queue = handoff_retained_of.queue and k.coordinator = any (coordinators)
     order by k.token limit max_writes;
 end
 $$;

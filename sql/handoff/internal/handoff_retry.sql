@@ -19,7 +19,7 @@ declare
 begin
     perform from pgcombine.handoff_replica r where r.name = handoff_retry.name for share;
     perform pgcombine_internal.require(found, 'PC045',
-        format('server "%s" is not registered here', handoff_retry.name),
+        format('server "%s" is not registered here', name),
         'pgcombine replicas ls lists the registered servers');
     select format('server "%s" needs repair: %s', r.name, r.needs_repair) into _repair
     from pgcombine.handoff_replica r
@@ -49,9 +49,9 @@ begin
         returning updates
     )
     select coalesce(sum(p.updates), 0) into _updates from put p;
-    perform pgcombine_internal.require(_updates > 0 or handoff_retry.token is null, 'PC022',
-        format('server "%s" has refused no such update', handoff_retry.name),
-        format('pgcombine replicas quarantine ls %s lists them', handoff_retry.name));
+    perform pgcombine_internal.require(_updates > 0 or token is null, 'PC022',
+        format('server "%s" has refused no such update', name),
+        format('pgcombine replicas quarantine ls %s lists them', name));
     return _updates;
 end
 $$;

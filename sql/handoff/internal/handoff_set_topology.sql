@@ -16,13 +16,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform pgcombine_internal.handoff_require(handoff_set_topology.queue);
+    perform pgcombine_internal.handoff_require(queue);
     -- with a null, the comparison below would find no difference
-    if not coalesce(handoff_set_topology.replicas > 0 and cardinality(handoff_set_topology.servers) > 0, false)
-        or array_position(handoff_set_topology.servers, null) > 0 then
-        raise exception 'invalid servers of queue "%": %, with % replicas', handoff_set_topology.queue,
-                coalesce(handoff_set_topology.servers::text, 'null'), coalesce(handoff_set_topology.replicas::text,
-                    'null')
+    if not coalesce(replicas > 0 and cardinality(servers) > 0, false)
+        or array_position(servers, null) > 0 then
+        raise exception 'invalid servers of queue "%": %, with % replicas', queue,
+                coalesce(servers::text, 'null'), coalesce(replicas::text, 'null')
             using errcode = '22023', hint = 'name the servers that hold the queue, and how many of them hold a key';
     end if;
     if exists (select from pgcombine.handoff_queue q
@@ -42,7 +41,7 @@ begin
         perform pgcombine_internal.handoff_require_repair(s,
             format('the servers of queue "%s" have changed, and so has the placement of its keys',
                 handoff_set_topology.queue))
-        from unnest(handoff_set_topology.servers) s;
+        from unnest(servers) s;
     end if;
     perform pgcombine_internal.handoff_require_repair(s,
         format('it may lack writes to queue "%s" from before it was named', handoff_set_topology.queue),

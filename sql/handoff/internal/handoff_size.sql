@@ -10,12 +10,12 @@ declare
     _columns constant text[] := payload::text[];
     _size constant integer := cardinality(_columns[1]::text[]);
 begin
-    if _size is null or cardinality(_columns) <> (select count(*) from pgcombine.queue_column c
-        where c.queue = handoff_size.queue)
-       or exists (select from unnest(_columns) c where cardinality(c::text[]) is distinct from _size) then
-        raise exception 'a payload doesn''t have the form of the updates of queue "%"', handoff_size.queue
-            using errcode = '22023', hint = 'pass the payload of the write as handoff_accept got it';
-    end if;
+    perform pgcombine_internal.require(
+        cardinality(_columns) = (select count(*) from pgcombine.queue_column c where c.queue = handoff_size.queue)
+        and not exists (select from unnest(_columns) c where cardinality(c::text[]) is distinct from _size)
+        and _size is not null, '22023',
+        format('a payload doesn''t have the form of the updates of queue "%s"', queue),
+        'pass the payload of the write as handoff_accept got it');
     return _size;
 end
 $$;

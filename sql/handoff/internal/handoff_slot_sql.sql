@@ -8,9 +8,8 @@ as $$
     select pgcombine_internal.fill('select u.pgcombine_number::integer as number, ({hash} & 255)::integer as slot from '
         '(select $1::text[] as pgcombine_columns) t, lateral (select u.pgcombine_number, {typed} from unnest({arrays}) '
         'with ordinality as u ({keys}, pgcombine_number)) u',
-        jsonb_build_object('hash', pgcombine_internal.handoff_hash(handoff_slot_sql.queue),
-            'typed', pgcombine_internal.column_list(handoff_slot_sql.queue, 'key', 'u.{name}::{type} as {name}'),
-            'arrays', pgcombine_internal.column_list(handoff_slot_sql.queue, 'key',
-                't.pgcombine_columns[{number}]::text[]'),
-            'keys', pgcombine_internal.column_list(handoff_slot_sql.queue, 'key')))
+        jsonb_build_object('hash', pgcombine_internal.handoff_hash(queue),
+            'typed', pgcombine_internal.column_list(queue, 'key', 'u.{name}::{type} as {name}'),
+            'arrays', pgcombine_internal.column_list(queue, 'key', 't.pgcombine_columns[{number}]::text[]'),
+            'keys', pgcombine_internal.column_list(queue, 'key')))
 $$;

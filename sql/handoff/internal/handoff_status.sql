@@ -26,7 +26,7 @@ as $$
 declare
     _me pgcombine.handoff_server;
 begin
-    perform pgcombine_internal.handoff_require(handoff_status.queue, reads => true);
+    perform pgcombine_internal.handoff_require(queue, reads => true);
     select s.* into _me from pgcombine.handoff_server s;
     id := _me.id;
     generation := coalesce((select q.generation from pgcombine.handoff_queue q

@@ -19,10 +19,9 @@
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue; PC041 a token isn't a
 -- UUID of version 7, or is more than a day ahead; those of handoff_size.
 create or replace function pgcombine_internal.handoff_store_tokens(queue text, tokens uuid[], digests uuid[],
-    servers jsonb[],
-    coordinator text default null, coordinators uuid[] default null, payloads text[] default null,
-        shape uuid default null,
-    placed text[] default null, replicas integer default null, out token uuid, out status text, out slots integer[])
+    servers jsonb[], coordinator text default null, coordinators uuid[] default null, payloads text[] default null,
+    shape uuid default null, placed text[] default null, replicas integer default null, out token uuid, out status text,
+    out slots integer[])
 returns setof record
 language plpgsql
 security definer
@@ -33,37 +32,35 @@ declare
     _new uuid[];
     _wrong uuid;
 begin
-    perform pgcombine_internal.handoff_require(handoff_store_tokens.queue);
+    perform pgcombine_internal.handoff_require(queue);
     _oldest := now() - (select s.retention from pgcombine.handoff_server s);
-    select t into _wrong from unnest(handoff_store_tokens.tokens) t
+    select t into _wrong from unnest(tokens) t
     where pgcombine_internal.handoff_time(t) > now() + interval '1 day' or pgcombine_internal.handoff_time(t) is null;
     if found then
-        raise exception 'token % %', _wrong, case when pgcombine_internal.handoff_time(_wrong) is null
-                then 'isn''t a UUID of version 7'
-                    else 'was made in the future, at ' || pgcombine_internal.handoff_time(_wrong) end
+        raise exception 'token % %', _wrong, coalesce(
+                'was made in the future, at ' || pgcombine_internal.handoff_time(_wrong), 'isn''t a UUID of version 7')
             using errcode = 'PC041', hint = 'check the clocks: it is ' || now() || ' on this server';
     end if;
+
     perform pgcombine_internal.handoff_partition(min(t::text)::uuid)
-    from unnest(handoff_store_tokens.tokens) t where pgcombine_internal.handoff_time(t) > _oldest
+    from unnest(tokens) t where pgcombine_internal.handoff_time(t) > _oldest
     group by floor(extract(epoch from pgcombine_internal.handoff_time(t)) / 86400);
     if not exists (select from pgcombine.handoff_queue q where q.queue = handoff_store_tokens.queue) then
         insert into pgcombine.handoff_queue (queue) values (handoff_store_tokens.queue) on conflict do nothing;
     end if;
     if coordinator is not null then
         insert into pgcombine.handoff_delivery (destination, token, delivered, deduplicated, queue, witness)
-        select handoff_store_tokens.coordinator, case when pgcombine_internal.has_right(null,
-            'work', pgcombine_internal.caller()) then m.token else '00000000-0000-0000-0000-000000000000' end,
+        select coordinator, case when pgcombine_internal.has_right(null, 'work', pgcombine_internal.caller())
+                   then m.token else '00000000-0000-0000-0000-000000000000' end,
                0, 0, handoff_store_tokens.queue, m.token
         from (select max(w.token::text)::uuid as token
-            from unnest(handoff_store_tokens.tokens, handoff_store_tokens.servers) w (token, servers)
-              where w.servers is null or w.servers ? handoff_store_tokens.coordinator) m
-        where m.token is not null and exists (select from pgcombine.handoff_replica r
-            where r.name = handoff_store_tokens.coordinator)
+              from unnest(tokens, handoff_store_tokens.servers) w (token, servers)
+              where w.servers is null or w.servers ? coordinator) m
+        where m.token is not null and exists (select from pgcombine.handoff_replica r where r.name = coordinator)
           and (array_position(coalesce(coordinators, '{null}'), null) > 0
                or not exists (select from pgcombine.handoff_delivery d
-                               where d.destination = handoff_store_tokens.coordinator
-                                   and d.queue = handoff_store_tokens.queue
-                                 and d.at > clock_timestamp() - interval '1 second'));
+                              where d.destination = coordinator and d.queue = handoff_store_tokens.queue
+                                and d.at > clock_timestamp() - interval '1 second'));
     end if;
 
     -- in token order, so that two transactions with the same tokens can't deadlock
@@ -71,9 +68,7 @@ begin
         insert into pgcombine.handoff_token as k (token, queue, digest, servers)
         select distinct on (w.token) w.token, handoff_store_tokens.queue, w.digest,
                (select array_agg(s order by s) from jsonb_array_elements_text(w.servers) s)
-        from unnest(handoff_store_tokens.tokens, handoff_store_tokens.digests,
-            handoff_store_tokens.servers) with ordinality w (token,
-            digest, servers, number)
+        from unnest(tokens, digests, handoff_store_tokens.servers) with ordinality w (token, digest, servers, number)
         where pgcombine_internal.handoff_time(w.token) > _oldest
         order by w.token, w.number
         on conflict do nothing
@@ -81,38 +76,36 @@ begin
     )
     select coalesce(array_agg(f.token), '{}') into _new from fresh f;
     if array_remove(coordinators, null) <> '{}' and _new <> '{}' then
-        if pg_table_size('pgcombine.handoff_retained') >= (select s.max_retained_bytes
-            from pgcombine.handoff_server s) then
+        if pg_table_size('pgcombine.handoff_retained')
+           >= (select s.max_retained_bytes from pgcombine.handoff_server s) then
             update pgcombine.handoff_server s set not_retained_at = clock_timestamp()
             from (select from pgcombine.handoff_server l
                   where coalesce(l.not_retained_at < clock_timestamp() - interval '1 second', true)
                   for no key update skip locked) free;
         else
             insert into pgcombine.handoff_retained (token, queue, shape, digest, servers, placed, replicas, coordinator,
-                updates,
-                payload)
+                updates, payload)
             select w.token, k.queue, handoff_store_tokens.shape, w.digest, k.servers, handoff_store_tokens.placed,
-                handoff_store_tokens.replicas, w.coordinator, pgcombine_internal.handoff_size(k.queue, w.payload),
-                    w.payload
-            from unnest(handoff_store_tokens.tokens, handoff_store_tokens.digests, coordinators, payloads) w (token,
-                digest,
-                coordinator, payload)
+                   handoff_store_tokens.replicas, w.coordinator, pgcombine_internal.handoff_size(k.queue, w.payload),
+                   w.payload
+            from unnest(tokens, digests, coordinators, payloads) w (token, digest, coordinator, payload)
             join pgcombine.handoff_token k on k.token = w.token and k.digest = w.digest
             where w.token = any (_new) and w.coordinator is not null
               and pgcombine_internal.handoff_digest(w.payload) = w.digest
             on conflict do nothing;
         end if;
     end if;
+
     return query
     with gone as (
         delete from pgcombine.handoff_partial p where p.token = any (_new) returning p.token, p.slots
     )
-    select w.token, case when w.token = any (_new)
-        and row_number() over (partition by w.token order by w.number) = 1 then 'applied'
+    select w.token, case when w.token = any (_new) and row_number() over (partition by w.token order by w.number) = 1
+                             then 'applied'
                          when pgcombine_internal.handoff_time(w.token) <= _oldest and k.token is null then 'expired'
                          when (k.digest, k.queue) = (w.digest, handoff_store_tokens.queue) then 'duplicate'
                          else 'conflict' end, g.slots
-    from unnest(handoff_store_tokens.tokens, handoff_store_tokens.digests) with ordinality w (token, digest, number)
+    from unnest(tokens, digests) with ordinality w (token, digest, number)
     left join pgcombine.handoff_token k on k.token = w.token
     left join gone g on g.token = w.token
     order by w.number;

@@ -5,13 +5,12 @@
 -- Errors: those of an insert that don't concern the data. The function catches its own error HT000, which rolls back a
 -- range that fits.
 create or replace function pgcombine_internal.handoff_unfit(queue text, payload text, placed text[] default null,
-    replicas integer default null,
-    out number integer, out state text, out error text)
+    replicas integer default null, out number integer, out state text, out error text)
 returns setof record
 language plpgsql
 as $$
 declare
-    _insert constant text := pgcombine_internal.handoff_insert_sql(handoff_unfit.queue);
+    _insert constant text := pgcombine_internal.handoff_insert_sql(queue);
     _from integer[] := array[1];
     _until integer[] := array[cardinality((payload::text[])[1]::text[])];
     _first integer;
@@ -34,7 +33,7 @@ begin
             when data_exception or integrity_constraint_violation or program_limit_exceeded or raise_exception
                 or sqlstate 'PC004' then
                 if _first = _last then
-                    continue when pgcombine_internal.handoff_local_updates(handoff_unfit.queue,
+                    continue when pgcombine_internal.handoff_local_updates(queue,
                         pgcombine_internal.handoff_subset(payload, array[_first]), placed, replicas) is null;
                     get stacked diagnostics state = returned_sqlstate, error = message_text;
                     number := _first;

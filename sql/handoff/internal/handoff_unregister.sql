@@ -17,7 +17,7 @@ declare
 begin
     perform from pgcombine.handoff_replica r where r.name = handoff_unregister.name for update;
     perform pgcombine_internal.require(found, 'PC045',
-        format('server "%s" is not registered here', handoff_unregister.name),
+        format('server "%s" is not registered here', name),
         'pgcombine replicas ls lists the registered servers');
     perform pgcombine_internal.require(
         not exists (select from pgcombine.handoff_hint h where h.destination = handoff_unregister.name)
@@ -28,7 +28,7 @@ begin
     delete from pgcombine.destination_state d where d.kind = 'server' and d.name = handoff_unregister.name;
     delete from pgcombine.handoff_replica r where r.name = handoff_unregister.name;
     if not empty and exists (select from pgcombine.handoff_queue q
-                             where q.servers is null or handoff_unregister.name = any (q.former || q.servers)) then
+                             where q.servers is null or name = any (q.former || q.servers)) then
         perform pgcombine_internal.handoff_require_repair(r.name, _reason, by_tokens => true)
             from pgcombine.handoff_replica r;
         update pgcombine.handoff_server s set needs_repair = _reason, repairing = null;
@@ -36,8 +36,7 @@ begin
     update pgcombine.handoff_server s set removed = s.removed || handoff_unregister.name
     where handoff_unregister.name <> all (s.removed);
     update pgcombine.handoff_queue q
-    set servers = array_remove(q.servers, handoff_unregister.name),
-        former = array_remove(q.former, handoff_unregister.name)
-    where handoff_unregister.name = any (q.former || q.servers);
+    set servers = array_remove(q.servers, name), former = array_remove(q.former, name)
+    where name = any (q.former || q.servers);
 end
 $$;

@@ -13,26 +13,21 @@ declare
     _replica record;
 begin
     select r.id, r.epoch into _replica from pgcombine.handoff_replica r where r.name = handoff_verify_identity.name;
-    if not found then
-        raise exception 'server "%" is not registered here', handoff_verify_identity.name
-            using errcode = 'PC045', hint = format('pgcombine replicas add %s DSN', handoff_verify_identity.name);
-    end if;
-    if _replica.id <> handoff_verify_identity.id or _replica.epoch > handoff_verify_identity.epoch then
-        raise exception 'server "%" is not the server that was known by this name: %', handoff_verify_identity.name,
-            case when _replica.id <> handoff_verify_identity.id then 'it has another id'
-                else 'it has an earlier epoch' end
-            using errcode = 'PC042',
-                hint = format('check its address; if it replaces the former server: pgcombine replicas add %s DSN '
-                '--new-identity', handoff_verify_identity.name);
-    end if;
-    if _replica.id is null or _replica.epoch < handoff_verify_identity.epoch then
+    perform pgcombine_internal.require(found, 'PC045', format('server "%s" is not registered here', name),
+        format('pgcombine replicas add %s DSN', name));
+    perform pgcombine_internal.require(coalesce(_replica.id = id and _replica.epoch <= epoch, true), 'PC042',
+        format('server "%s" is not the server that was known by this name: %s', name,
+            case when _replica.id <> id then 'it has another id' else 'it has an earlier epoch' end),
+        format('check its address; if it replaces the former server: pgcombine replicas add %s DSN --new-identity',
+            name));
+    if _replica.id is null or _replica.epoch < epoch then
         if has_column_privilege('pgcombine.handoff_replica', 'epoch', 'update') then
-            update pgcombine.handoff_replica r set id = handoff_verify_identity.id,
-                epoch = handoff_verify_identity.epoch
-                where r.name = handoff_verify_identity.name;
+            update pgcombine.handoff_replica r
+            set id = handoff_verify_identity.id, epoch = handoff_verify_identity.epoch
+            where r.name = handoff_verify_identity.name;
         end if;
         return null;
     end if;
-    return pgcombine_internal.handoff_last(handoff_verify_identity.name);
+    return pgcombine_internal.handoff_last(name);
 end
 $$;

@@ -33,15 +33,16 @@ declare
     _relation text;
     _slice integer;
 begin
-    perform pgcombine_internal.require_right(backfill_slice.rollup, 'work', pgcombine_internal.caller());
+    perform pgcombine_internal.require_right(rollup, 'work', pgcombine_internal.caller());
     perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
-        format('backfill of rollup "%s" needs isolation level read committed', backfill_slice.rollup),
+        format('backfill of rollup "%s" needs isolation level read committed', rollup),
         'an older snapshot would enqueue what another session has enqueued already');
-    _rollup := pgcombine_internal.get_rollup(backfill_slice.rollup);
+    _rollup := pgcombine_internal.get_rollup(rollup);
     perform pgcombine_internal.require(_rollup.queue is not null, 'PC003',
-        format('queue "%s" isn''t a rollup', backfill_slice.rollup),
+        format('queue "%s" isn''t a rollup', rollup),
         'select queue from pgcombine.rollup lists the rollups');
     perform pgcombine_internal.require_source(_rollup);
+
     -- an alter table that rewrites the source after the snapshots below would make it seem empty
     execute format('lock table pgcombine.%I in access share mode', _rollup.queue || '_source');
     if wait then
@@ -84,6 +85,7 @@ begin
         end if;
         _rollup.boundary := coalesce(_boundary, '');
     end if;
+
     if _among is null then
         if _rollup.done = 0 then
             select least(65536, power(2, greatest(0, ceil(log(2, greatest(1, sum(
@@ -95,6 +97,7 @@ begin
         _slice := _rollup.done;
         _rollup.done := _rollup.done + 1;
     end if;
+
     -- again, with the parts that have come since: rollup_owned locks them only after the statement's snapshot
     execute format('lock table pgcombine.%I in access share mode', _rollup.queue || '_source');
     execute format('insert into pgcombine.%I (%s) %s', _rollup.queue || '_updates',

@@ -15,11 +15,10 @@ declare
     _relation regclass;
     _from text;
 begin
-    if current_setting('transaction_isolation') <> 'read committed' then
-        raise exception 'truncate of %, the source of rollup "%", needs isolation level read committed', relation, queue
-            using errcode = 'PC003', hint = 'delete the rows, or begin transaction isolation level read committed: at '
-                'other levels truncate also removes rows that the transaction can''t see';
-    end if;
+    perform pgcombine_internal.require(current_setting('transaction_isolation') = 'read committed', 'PC003',
+        format('truncate of %s, the source of rollup "%s", needs isolation level read committed', relation, queue),
+        'delete the rows, or begin transaction isolation level read committed: at other levels truncate also removes '
+        'rows that the transaction can''t see');
     select r.source into _source from pgcombine.rollup r where r.queue = enqueue_truncated.queue;
     for _relation in
         with recursive tree (relation) as (

@@ -31,6 +31,7 @@ begin
         return;
     end if;
     perform pgcombine_internal.caller();
+
     for _queue in
         with recursive command as (
             select d.objid from pg_event_trigger_ddl_commands() d where d.schema_name is distinct from 'pg_temp'

@@ -24,7 +24,7 @@ declare
     _create boolean;
     _schema constant text := 'pgcombine_internal';
 begin
-    _rollup := pgcombine_internal.get_rollup(generate_rollup.rollup);
+    _rollup := pgcombine_internal.get_rollup(rollup);
     perform pgcombine_internal.require_source(_rollup);
     perform pgcombine_internal.replace_view(_rollup.queue, pgcombine_internal.rollup_view(_rollup));
     execute format('comment on view pgcombine.%I is %L', _rollup.queue,
@@ -42,6 +42,7 @@ begin
     if not has_any_column_privilege(_owner, format('pgcombine.%I', _rollup.queue || '_updates'), 'insert') then
         perform pgcombine.grant_right('enqueue', _owner, _rollup.queue);
     end if;
+
     for _function in select * from pgcombine_internal.rollup_functions(_rollup) loop
         -- undoes what an owner has altered, too
         execute format('create or replace function %I.%I%s language plpgsql security definer %s as %L', _schema,

@@ -20,7 +20,7 @@ begin
         insert into pgcombine.rollup_part (queue, part) values (make_rollup_triggers.queue, 0) on conflict do nothing;
         if _t.state = 'missing' then
             execute format('create or replace trigger %I %s execute function pgcombine_internal.%I()', _t.name,
-                _t.definition, make_rollup_triggers.queue || '_rollup');
+                _t.definition, queue || '_rollup');
         end if;
         execute format('alter table %s enable always trigger %I', _t.relation, _t.name);
     end loop;

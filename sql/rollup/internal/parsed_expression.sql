@@ -78,6 +78,7 @@ begin
     elsif _problem is null and tree ~ ':(distinctClause|setOperations) [({]|:hasTargetSRFs true|[{]WINDOWFUNC ' then
         _problem := 'it makes more of the select list than one value';
     end if;
+
     select coalesce(jsonb_object_agg(a.attname, a.attnum), '{}') into reads
     from pg_rewrite r
     join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass
@@ -90,6 +91,7 @@ begin
         expression := ltrim(substr(split_part(pgcombine_internal.printed_sql(_view), ' AS ' || _mark, 1),
             length(' SELECT') + 1), E' \n');
     end if;
+
     drop view pg_temp.pgcombine_parsed;
     perform pgcombine_internal.require(_problem is null, 'PC003',
         format('%s can''t be a column over %s: %s', quote_nullable(given), source, _problem),

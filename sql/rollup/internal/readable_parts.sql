@@ -19,10 +19,9 @@ begin
     cross join lateral pgcombine_internal.descendants(r.source) d
     join pg_class c on c.oid = d
     where r.queue = readable_parts.queue;
-    if _renewed is not null then
-        raise exception '% was truncated or rewritten after the snapshot of the pass was taken', _renewed
-            using errcode = '40001', hint = 'run the pass again';
-    end if;
+    perform pgcombine_internal.require(_renewed is null, '40001',
+        format('%s was truncated or rewritten after the snapshot of the pass was taken', _renewed),
+        'run the pass again');
     return _parts;
 end
 $$;

@@ -9,13 +9,13 @@ language plpgsql
 as $$
 begin
     -- locks the source before the row of the rollup, as backfill_slice does
-    execute format('drop function if exists pgcombine_internal.%I() cascade', remove_rollup.rollup || '_rollup');
+    execute format('drop function if exists pgcombine_internal.%I() cascade', rollup || '_rollup');
     -- without the parameter's type, since caller looks for the function's signature in the statements that call it
-    execute format('drop function if exists pgcombine_internal.%I', remove_rollup.rollup || '_owned');
+    execute format('drop function if exists pgcombine_internal.%I', rollup || '_owned');
     -- before the views, or follow_drop would refuse to drop them
     delete from pgcombine.rollup r where r.queue = remove_rollup.rollup;
-    execute format('drop view if exists pgcombine.%I, pgcombine_internal.%I, pgcombine.%I', remove_rollup.rollup,
-        remove_rollup.rollup || '_expressions', remove_rollup.rollup || '_source');
+    execute format('drop view if exists pgcombine.%I, pgcombine_internal.%I, pgcombine.%I', rollup,
+        rollup || '_expressions', rollup || '_source');
     if not exists (select from pgcombine.rollup) and exists (
         select from pg_event_trigger t where t.evtname = 'pgcombine_follow_ddl' and pg_has_role(t.evtowner, 'usage'))
     then

@@ -9,7 +9,7 @@ declare
     _rollup pgcombine.rollup;
     _keys text[];
 begin
-    _rollup := pgcombine_internal.get_rollup(warn_of_missing_index.rollup);
+    _rollup := pgcombine_internal.get_rollup(rollup);
     _keys := array(select k ->> 'expression' from jsonb_array_elements(_rollup.definition -> 'keys') k);
     if not exists (
         select from pg_index i

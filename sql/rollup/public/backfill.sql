@@ -9,7 +9,7 @@ language plpgsql
 as $$
 begin
     call pgcombine_internal.begin_alone('backfill');
-    while pgcombine_internal.backfill_slice(backfill.rollup) loop
+    while pgcombine_internal.backfill_slice(rollup) loop
         commit;
         set local transaction isolation level read committed;
     end loop;

@@ -34,7 +34,7 @@ set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _name constant text := create_rollup.rollup;
+    _name constant text := rollup;
     _source record;
     _definition jsonb;
     _found pgcombine.rollup;
@@ -45,12 +45,13 @@ begin
     select r.* into _found from pgcombine.rollup r where r.queue = _name;
     if found and if_not_exists then
         perform pgcombine_internal.require((_found.source, _found.key, _found.value, _found.filter, _found.slice_by)
-            is not distinct from (source, create_rollup.key, create_rollup.value, create_rollup.filter,
-                create_rollup.slice_by), 'PC002', format('rollup "%s" has another definition', _name),
+            is not distinct from (source, key, value, filter, slice_by), 'PC002',
+            format('rollup "%s" has another definition', _name),
             format('it is %s by %s of %s%s', array_to_string(_found.value, ', '), array_to_string(_found.key, ', '),
                 _found.source, coalesce(' where ' || _found.filter, '')));
         return;
     end if;
+
     perform pgcombine_internal.require_owner();
     select r.problem, r.hint into _problem, _hint
     from (values
@@ -79,13 +80,12 @@ begin
          format('make the rollup of %s', (select i.inhparent::regclass from pg_inherits i where i.inhrelid = source
              limit 1)))) r (holds, problem, hint)
     where r.holds is not true;
-    if found then
-        raise exception using errcode = case when _problem like 'permission%' then '42501' else 'PC003' end,
-            message = _problem, hint = _hint;
-    end if;
+    perform pgcombine_internal.require(not found, case when _problem like 'permission%' then '42501' else 'PC003' end,
+        _problem, _hint);
     perform pgcombine_internal.require(to_regclass(format('pgcombine.%I', _name)) is null
         and to_regclass(format('pgcombine.%I', _name || '_source')) is null, 'PC002',
         format('a relation pgcombine.%s exists', _name), 'choose another name');
+
     -- also keeps other sessions from changing the table's definition
     execute format('lock table %s in share row exclusive mode', source);
     _definition := pgcombine_internal.analyze_rollup(source, key, value, filter);
@@ -93,6 +93,7 @@ begin
         _definition := jsonb_set(_definition, array['reads', slice_by], (
             select to_jsonb(a.attnum) from pg_attribute a where a.attrelid = source and a.attname = slice_by));
     end if;
+
     perform pgcombine.create_queue(_name,
         array(select format('%I %s', k.value ->> 'name', k.value ->> 'type')
                 || coalesce(' collate ' || (k.value ->> 'collation'), '')

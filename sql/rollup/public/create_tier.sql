@@ -32,8 +32,8 @@ set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _source constant pgcombine.queue := pgcombine_internal.require_queue(create_tier.source);
-    _observer constant text := 'tier ' || create_tier.queue;
+    _source constant pgcombine.queue := pgcombine_internal.require_queue(source);
+    _observer constant text := 'tier ' || queue;
     _values constant text[] := array(
         select pgcombine_internal.column_definition(c) from pgcombine.queue_column c
         where c.queue = _source.queue and c.role = 'value' order by c.position);
@@ -47,11 +47,12 @@ declare
     _arrived constant text := format('arrived as %I', _source.queue || '_values');
 begin
     perform pgcombine_internal.require_owner();
-    perform pgcombine_internal.require(create_tier.queue is distinct from _source.queue, 'PC003',
+    perform pgcombine_internal.require(queue is distinct from _source.queue, 'PC003',
         format('queue "%s" can''t be its own tier', _source.queue), 'give the tier another name');
     perform pgcombine_internal.require(_source.computed is null, 'PC003',
         format('rollup "%s" can''t feed a tier: passes compute its columns from the table (%s)', _source.queue,
             _source.computed ->> 'columns'), 'make another rollup of the table, with the tier''s key');
+
     -- two calls for the same tier run one after the other
     perform pgcombine_internal.claim_buckets(_source.queue, case when existing then 'create_tier with values' end);
     select array_agg(format('%I %s', k.name, k.type) || coalesce(' collate ' || k."collation", '') order by g.place),
@@ -63,7 +64,7 @@ begin
                 'values', pgcombine_internal.column_list(_source.queue, 'value'))),
         array_agg(k.expression), min(c.name)
     into _definitions, _insert, _expressions, _value
-    from unnest(create_tier.key) with ordinality g (given, place)
+    from unnest(key) with ordinality g (given, place)
     cross join pgcombine_internal.parsed_expression(_relation, g.given) k
     left join pgcombine.queue_column c on (c.queue, c.role) = (_source.queue, 'value') and k.reads ? c.name;
     perform pgcombine_internal.require(_value is null, 'PC003', format('column "%s" of queue "%s" holds values, so a '
@@ -71,12 +72,10 @@ begin
         pgcombine_internal.column_list(_source.queue, 'key')));
     perform pgcombine_internal.require_immutable(_relation, coalesce(_expressions, '{}'));
     _existed := exists (select from pgcombine.queue q where q.queue = create_tier.queue);
-    perform pgcombine.create_queue(create_tier.queue, _definitions, _values, delete_when => _source.delete_when,
-        buckets => create_tier.buckets, notify => create_tier.notify, pass_limit => create_tier.pass_limit,
-        buckets_per_partition => create_tier.buckets_per_partition, tablespaces => create_tier.tablespaces,
-        quarantine_after => create_tier.quarantine_after, expire_when => create_tier.expire_when,
-        expire_silently => create_tier.expire_silently, expire_every => create_tier.expire_every,
-        if_not_exists => create_tier.if_not_exists);
+    perform pgcombine.create_queue(queue, _definitions, _values, delete_when => _source.delete_when,
+        buckets => buckets, notify => notify, pass_limit => pass_limit, buckets_per_partition => buckets_per_partition,
+        tablespaces => tablespaces, quarantine_after => quarantine_after, expire_when => expire_when,
+        expire_silently => expire_silently, expire_every => expire_every, if_not_exists => if_not_exists);
     if _existed then
         perform pgcombine_internal.require(
             exists (select from pgcombine.observer o where (o.queue, o.observer) = (_source.queue, _observer)
@@ -85,12 +84,13 @@ begin
             'drop it first, or choose another name');
         return;
     end if;
+
     perform pgcombine.add_observer(_source.queue, _observer, _insert || _arrived);
     if existing then -- the claim above keeps passes out
         begin
             execute _insert || _relation;
         exception when not_null_violation then
-            raise exception 'a key expression of tier "%" is null for a value of queue "%"', create_tier.queue,
+            raise exception 'a key expression of tier "%" is null for a value of queue "%"', queue,
                 _source.queue using errcode = 'PC003', hint = 'use coalesce in it';
         end;
     end if;

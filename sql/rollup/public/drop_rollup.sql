@@ -16,17 +16,15 @@ declare
     _hint text;
 begin
     perform pgcombine_internal.require_owner();
-    perform pgcombine_internal.require_queue(drop_rollup.rollup);
+    perform pgcombine_internal.require_queue(rollup);
     perform pgcombine_internal.require(exists (select from pgcombine.rollup r where r.queue = drop_rollup.rollup),
         'PC003', format('queue "%s" isn''t a rollup', drop_rollup.rollup),
         format('select pgcombine.drop_queue(%L)', drop_rollup.rollup));
     for _query in select h.query from pgcombine.hook h where h.event = 'close' and h.query not like '%drop_rollup%' loop
-        for _problem, _hint in execute _query using drop_rollup.rollup loop
-            if force is not true and _problem is not null then
-                raise exception using errcode = 'PC005', message = _problem, hint = _hint;
-            end if;
+        for _problem, _hint in execute _query using rollup loop
+            perform pgcombine_internal.require(force or _problem is null, 'PC005', _problem, _hint);
         end loop;
     end loop;
-    perform pgcombine.drop_queue(drop_rollup.rollup, force => true);
+    perform pgcombine.drop_queue(rollup, force => true);
 end
 $$;

@@ -22,11 +22,10 @@ declare
     _insert text;
     _fits text;
 begin
-    perform pgcombine_internal.require_right(verify_rollup.rollup, 'work', pgcombine_internal.caller());
-    _rollup := pgcombine_internal.get_rollup(verify_rollup.rollup);
+    perform pgcombine_internal.require_right(rollup, 'work', pgcombine_internal.caller());
+    _rollup := pgcombine_internal.get_rollup(rollup);
     perform pgcombine_internal.require(_rollup.queue is not null, 'PC003',
-        format('queue "%s" isn''t a rollup', verify_rollup.rollup),
-        'select queue from pgcombine.rollup lists the rollups');
+        format('queue "%s" isn''t a rollup', rollup), 'select queue from pgcombine.rollup lists the rollups');
     perform pgcombine_internal.require(_rollup.ready_at is not null, 'PC003',
         format('rollup "%s" isn''t backfilled yet', _rollup.queue),
         format('call pgcombine.backfill(%L)', _rollup.queue));
@@ -37,6 +36,7 @@ begin
     if _rollup.definition is null or pgcombine_internal.rollup_outdated(_rollup) then -- the source can't be read
         return;
     end if;
+
     if repair then -- waits for another repair and for follow_ddl, which may enqueue the same
         perform from pgcombine.rollup r where r.queue = _rollup.queue for no key update;
     end if;
@@ -50,6 +50,7 @@ begin
                 _rollup.source::text), concat_ws(' and ', _rollup.definition ->> 'filter', format('not (%s)', _fits))))
         using format(' rows of %s don''t count, since their keys have more than 2600 bytes', _rollup.source);
     end if;
+
     _insert := format('insert into pgcombine.%I (%s)', _rollup.queue || '_updates',
         pgcombine_internal.column_list(_rollup.queue));
     if _rollup.definition #>> '{computed,columns}' is not null then
@@ -104,6 +105,7 @@ begin
                     else 'null' end, ', ' order by s.place))
                 from jsonb_array_elements(_rollup.definition -> 'states') with ordinality s (value, place)));
     end if;
+
     return query execute pgcombine_internal.fill('
         with pgcombine_missing as ({difference}), pgcombine_enqueued as ({insert} select * from pgcombine_missing {off})
         select format(''key %s: '', row({keys})) || concat_ws('', '', {deltas}) from pgcombine_missing',

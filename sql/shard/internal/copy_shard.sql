@@ -12,11 +12,11 @@ declare
     _queue pgcombine.queue;
     _columns text;
 begin
-    perform pgcombine_internal.claim_buckets(copy_shard.queue, 'move of a shard');
-    perform pgcombine_internal.require_movable(copy_shard.queue);
-    perform pgcombine_internal.require(pgcombine.backlog(copy_shard.queue) = 0, '40001',
-        format('updates of queue "%s" are pending again', copy_shard.queue), 'run the command again');
-    _queue := pgcombine_internal.require_queue(copy_shard.queue);
+    perform pgcombine_internal.claim_buckets(queue, 'move of a shard');
+    perform pgcombine_internal.require_movable(queue);
+    perform pgcombine_internal.require(pgcombine.backlog(queue) = 0, '40001',
+        format('updates of queue "%s" are pending again', queue), 'run the command again');
+    _queue := pgcombine_internal.require_queue(queue);
     _columns := pgcombine_internal.column_list(_queue.queue);
     target := format('select pgcombine.create_queue(%L, %L::text[], %L::text[], delete_when => %L, buckets => %L,
         notify => %L, pass_limit => %L, buckets_per_partition => %L, max_backlog => %L, quarantine_after => %L,

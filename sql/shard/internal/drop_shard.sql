@@ -17,7 +17,7 @@ begin
                 current_database()),
             'the catalog of the front may be older than its nodes: find out which node has the shard, and '
             'correct its row in pgcombine.front_shard');
-        perform pgcombine.drop_queue(drop_shard.queue, force => true);
+        perform pgcombine.drop_queue(queue, force => true);
     end if;
 end
 $$;

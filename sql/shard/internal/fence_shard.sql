@@ -11,17 +11,16 @@ as $$
 declare
     _name text;
 begin
-    perform pgcombine_internal.require_queue(fence_shard.queue);
+    perform pgcombine_internal.require_queue(queue);
     foreach _name in array array['updates', 'values'] loop
         if _name = any (tables) then
             execute format('create or replace trigger pgcombine_moved before insert on pgcombine.%I
                 for each statement execute function pgcombine_internal.refuse_moved(%L)',
-                fence_shard.queue || '_' || _name, fence_shard.queue);
+                queue || '_' || _name, queue);
         elsif exists (select from pg_trigger t where t.tgname = 'pgcombine_moved'
                       and t.tgrelid = to_regclass(format('pgcombine.%I', fence_shard.queue || '_' || _name))) then
             -- unlike "drop trigger" this doesn't wait for readers
-            execute format('alter table only pgcombine.%I disable trigger pgcombine_moved',
-                fence_shard.queue || '_' || _name);
+            execute format('alter table only pgcombine.%I disable trigger pgcombine_moved', queue || '_' || _name);
         end if;
     end loop;
 end

@@ -24,7 +24,7 @@ begin
     if not found then
         return null;
     end if;
-    select pgcombine_internal.checked_updates(_front.queue, front_enqueue.updates, array_agg(c ->> 'name' order by n),
+    select pgcombine_internal.checked_updates(_front.queue, updates, array_agg(c ->> 'name' order by n),
         count(*) filter (where c ->> 'role' = 'key'))
     into _updates
     from jsonb_array_elements(_front.columns) with ordinality e (c, n);
@@ -36,17 +36,18 @@ begin
         'shard', format('pgcombine_internal.%I(%s)', _front.queue || '_shard_number',
             pgcombine_internal.front_list(_front.columns, 'key')));
     _append := pgcombine_internal.fill('insert into {updates} ({names}) select {names} from {rows}', _parts);
-    if front_enqueue.token is null then
+    if token is null then
         execute _append using _updates;
         return jsonb_array_length(_updates);
     end if;
-    perform pgcombine_internal.checked_token(_front.queue, front_enqueue.token);
+
+    perform pgcombine_internal.checked_token(_front.queue, token);
     for _shard in
         execute pgcombine_internal.fill('select distinct {shard} from {rows} order by 1', _parts) using _updates
     loop
         execute pgcombine_internal.fill('insert into {tokens} (queue, role, token) values ($1, '''', $2)
             on conflict do nothing', _parts)
-        using pgcombine_internal.shard_name(_front.queue, _shard), front_enqueue.token;
+        using pgcombine_internal.shard_name(_front.queue, _shard), token;
         get diagnostics _rows = row_count;
         if _rows > 0 then
             execute _append || pgcombine_internal.fill(' where {shard} = $2', _parts) using _updates, _shard;
@@ -54,6 +55,7 @@ begin
             _count := _count + _rows;
         end if;
     end loop;
+
     return _count;
 end
 $$;

@@ -12,11 +12,11 @@ declare
     _until constant timestamptz := clock_timestamp() + interval '1 s';
     _holder text;
 begin
-    while not pg_try_advisory_lock(hashtext(class), hashtext(lock_move.queue)) loop
+    while not pg_try_advisory_lock(hashtext(class), hashtext(queue)) loop
         if clock_timestamp() > _until then
             select string_agg(h.holder, ', ') into _holder
             from pgcombine_internal.lock_holders(class, hashtext(lock_move.queue)) h;
-            raise exception 'another session moves queue "%" (%)', lock_move.queue,
+            raise exception 'another session moves queue "%" (%)', queue,
                 coalesce(_holder, 'it has just ended')
                 using errcode = 'PC006',
                       hint = 'wait until that ends; if this session moves no shard, end it with pg_terminate_backend';

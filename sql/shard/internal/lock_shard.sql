@@ -9,6 +9,6 @@ begin
     execute pgcombine_internal.fill(
         'lock table pgcombine_internal.{queue}_token_{shard}, pgcombine_internal.{queue}_updates_{shard}
             in exclusive mode',
-        jsonb_build_object('queue', lock_shard.queue, 'shard', lpad(lock_shard.shard::text, 2, '0')));
+        jsonb_build_object('queue', queue, 'shard', lpad(shard::text, 2, '0')));
 end
 $$;

@@ -12,7 +12,7 @@ set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _front constant pgcombine.front := pgcombine_internal.require_front(make_front.queue);
+    _front constant pgcombine.front := pgcombine_internal.require_front(queue);
     _keys constant text := pgcombine_internal.front_list(_front.columns, 'key');
     _columns constant text := concat_ws(', ',
         pgcombine_internal.front_list(_front.columns, 'key', '{name} {type}{collate} not null'),

@@ -7,17 +7,16 @@
 -- check_front compares digest, create_front doesn't.
 -- Errors: those of postgres_fdw, if the node can't be reached or has no such view.
 create or replace function pgcombine_internal.node_definitions(queue text, node text)
-returns table (shard integer, columns jsonb, rules jsonb, partitions integer, digest text, locale text,
-    fenced boolean)
+returns table (shard integer, columns jsonb, rules jsonb, partitions integer, digest text, locale text, fenced boolean)
 language plpgsql
 as $$
 begin
     execute format('create foreign table pgcombine_internal.node_definition (queue text, columns jsonb, rules jsonb, '
         'partitions integer, digest text, locale text, fenced boolean) server %I options (schema_name ''pgcombine'', '
-        'table_name ''shard_definition'')', node_definitions.node);
+        'table_name ''shard_definition'')', node);
     return query execute 'select right(d.queue, 2)::integer, d.columns, d.rules, d.partitions, d.digest, d.locale,
         d.fenced from pgcombine_internal.node_definition d where d.queue ~ $1 order by d.queue'
-        using '^' || node_definitions.queue || '_[0-9][0-9]$';
+        using '^' || queue || '_[0-9][0-9]$';
     drop foreign table pgcombine_internal.node_definition;
 end
 $$;

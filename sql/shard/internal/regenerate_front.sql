@@ -10,7 +10,7 @@ set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _front constant pgcombine.front := pgcombine_internal.require_front(regenerate_front.queue);
+    _front constant pgcombine.front := pgcombine_internal.require_front(queue);
     _updates constant text := quote_literal(format('pgcombine.%I', _front.queue || '_updates'));
 begin
     execute format('create or replace function pgcombine_internal.%I(%s) returns integer language sql stable as %L',

@@ -9,7 +9,7 @@ declare
     _front pgcombine.front;
 begin
     select f.* into _front from pgcombine.front f where f.queue = require_front.queue;
-    perform pgcombine_internal.require(found, 'PC001', format('there is no front "%s"', require_front.queue),
+    perform pgcombine_internal.require(found, 'PC001', format('there is no front "%s"', queue),
         'select queue from pgcombine.front lists them');
     return _front;
 end

@@ -13,11 +13,11 @@ declare
     _problem text;
     _hint text;
 begin
-    perform pgcombine_internal.lock_move('pgcombine.move_shard', require_movable.queue);
-    perform pgcombine_internal.require(not (pgcombine_internal.require_queue(require_movable.queue)).paused, 'PC005',
-        format('queue "%s" is paused', require_movable.queue), 'resume it, and pause it again after the move');
+    perform pgcombine_internal.lock_move('pgcombine.move_shard', queue);
+    perform pgcombine_internal.require(not (pgcombine_internal.require_queue(queue)).paused, 'PC005',
+        format('queue "%s" is paused', queue), 'resume it, and pause it again after the move');
     for _query in select h.query from pgcombine.hook h where h.event = 'close' loop
-        for _problem, _hint in execute _query using require_movable.queue loop
+        for _problem, _hint in execute _query using queue loop
             perform pgcombine_internal.require(_problem is null, 'PC005', _problem, _hint);
         end loop;
     end loop;

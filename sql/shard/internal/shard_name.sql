@@ -4,5 +4,5 @@ create or replace function pgcombine_internal.shard_name(queue text, shard integ
 returns text
 language sql immutable
 as $$
-    select shard_name.queue || '_' || lpad(shard::text, 2, '0')
+    select queue || '_' || lpad(shard::text, 2, '0')
 $$;

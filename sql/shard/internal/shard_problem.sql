@@ -10,18 +10,16 @@ as $$
 declare
     _name constant text := pgcombine_internal.shard_name(front.queue, shard);
 begin
-    if shard_problem.columns <> front.columns then
+    if columns <> front.columns then
         problem := format('queue "%s" has other columns than the front: %s', _name,
-            pgcombine_internal.front_list(shard_problem.columns, form => '{name} {type}{collate}'));
+            pgcombine_internal.front_list(columns, form => '{name} {type}{collate}'));
         hint := 'the front has ' || pgcombine_internal.front_list(front.columns, form => '{name} {type}{collate}');
-    elsif shard_problem.rules <> front.rules then
-        problem := format('queue "%s" has other settings than the front: %s', _name, shard_problem.rules);
+    elsif rules <> front.rules then
+        problem := format('queue "%s" has other settings than the front: %s', _name, rules);
         hint := format('the front has %s', front.rules);
-    elsif gcd(shard_problem.partitions, front.shards) > 1 then
+    elsif gcd(partitions, front.shards) > 1 then
         problem := format('queue "%s" has %s partitions, of which %s would stay empty among %s shards', _name,
-            shard_problem.partitions,
-            shard_problem.partitions - shard_problem.partitions / gcd(shard_problem.partitions, front.shards),
-            front.shards);
+            partitions, partitions - partitions / gcd(partitions, front.shards), front.shards);
         hint := 'make the queues of the shards with buckets => 1';
     end if;
 end

@@ -8,7 +8,7 @@ returns integer[]
 language plpgsql stable
 as $$
 declare
-    _front constant pgcombine.front := pgcombine_internal.require_front(shards_of.queue);
+    _front constant pgcombine.front := pgcombine_internal.require_front(queue);
     _shards integer[];
 begin
     execute format('select array(select pgcombine_internal.%I(%s) from unnest(%s) k (%s))',
@@ -16,7 +16,7 @@ begin
         pgcombine_internal.front_list(_front.columns, 'key', 'k{number}::{type}'),
         pgcombine_internal.front_list(_front.columns, 'key', '$1[{number}]::text[]'),
         pgcombine_internal.front_list(_front.columns, 'key', 'k{number}'))
-    into _shards using shards_of.keys;
+    into _shards using keys;
     return _shards;
 end
 $$;

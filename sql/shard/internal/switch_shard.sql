@@ -9,6 +9,6 @@ as $$
 begin
     update pgcombine.front_shard s set node = s.target, former = s.node, target = null
     where (s.queue, s.shard) = (switch_shard.queue, switch_shard.shard);
-    perform pgcombine_internal.place_shard(switch_shard.queue, switch_shard.shard);
+    perform pgcombine_internal.place_shard(queue, shard);
 end
 $$;

@@ -8,7 +8,7 @@ returns table (node text, problem text)
 language plpgsql
 as $$
 declare
-    _front constant pgcombine.front := pgcombine_internal.require_front(check_front.queue);
+    _front constant pgcombine.front := pgcombine_internal.require_front(queue);
     _digest constant text := (select v.digest from pgcombine.schema_version v);
     _found integer[];
     _row record;

@@ -25,7 +25,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _name constant text := create_front.queue;
+    _name constant text := queue;
     _unknown constant text := (
         select coalesce(n, 'null') from unnest(nodes) n
         where not exists (select from pg_foreign_server s join pg_foreign_data_wrapper w on w.oid = s.srvfdw
@@ -56,6 +56,7 @@ begin
         where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _name || '_enqueue' limit 1));
     perform pgcombine_internal.require(_taken is null, 'PC002',
         format('front "%s" can''t be made: %s exists', _name, _taken), 'drop it first, or choose another name');
+
     foreach _node in array nodes loop
         for _row in select d.* from pgcombine_internal.node_definitions(_name, _node) d loop
             perform pgcombine_internal.require(not _found ? _row.shard::text, 'PC003',
@@ -64,6 +65,7 @@ begin
             _found := _found || jsonb_build_object(_row.shard, to_jsonb(_row) || jsonb_build_object('node', _node));
         end loop;
     end loop;
+
     _front.queue := _name;
     _front.shards := coalesce(shards, (select max(s::integer) + 1 from jsonb_object_keys(_found) s), 1);
     select pgcombine_internal.shard_name(_name, s) into _taken
@@ -76,6 +78,7 @@ begin
     perform pgcombine_internal.require((_front.rules ->> 'stable_hash')::boolean, 'PC003',
         format('the keys of queue "%s" have no stable hash', pgcombine_internal.shard_name(_name, 0)),
         'enums, names of objects and nondeterministic collations can''t be keys of a front; use text');
+
     for _row in
         select s.shard::integer, s.found from jsonb_each(_found) s (shard, found) order by s.shard::integer
     loop
@@ -87,6 +90,7 @@ begin
             (_row.found ->> 'partitions')::integer) p;
         perform pgcombine_internal.require(_problem is null, 'PC003', _problem, _hint);
     end loop;
+
     insert into pgcombine.front select _front.*;
     insert into pgcombine.front_shard (queue, shard, node)
     select _name, s.shard::integer, s.found ->> 'node' from jsonb_each(_found) s (shard, found);

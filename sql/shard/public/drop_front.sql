@@ -8,7 +8,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _front constant pgcombine.front := pgcombine_internal.require_front(drop_front.queue);
+    _front constant pgcombine.front := pgcombine_internal.require_front(queue);
 begin
     perform pgcombine_internal.require_owner();
     perform pgcombine_internal.require(not exists (

@@ -10,16 +10,16 @@ returns integer
 language plpgsql stable
 as $$
 declare
-    _front constant pgcombine.front := pgcombine_internal.require_front(shard_of.queue);
+    _front constant pgcombine.front := pgcombine_internal.require_front(queue);
     _shard integer;
 begin
     perform pgcombine_internal.require(jsonb_array_length(jsonb_path_query_array(_front.columns,
-            '$[*] ? (@.role == "key")')) = cardinality(shard_of.key), 'PC004',
+            '$[*] ? (@.role == "key")')) = cardinality(key), 'PC004',
         format('a key of queue "%s" has other columns', _front.queue),
         'give a text for each key column: ' || pgcombine_internal.front_list(_front.columns, 'key'));
     execute format('select pgcombine_internal.%I(%s)', _front.queue || '_shard_number',
         pgcombine_internal.front_list(_front.columns, 'key', '$1[{number}]::{type}'))
-    into _shard using shard_of.key;
+    into _shard using key;
     return _shard;
 end
 $$;

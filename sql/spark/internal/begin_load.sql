@@ -16,22 +16,22 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(begin_load.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _load pgcombine.spark_load;
     _new boolean := false;
 begin
-    perform pgcombine_internal.require(begin_load.kind in ('stage', 'values'), 'PC003',
-        'unknown kind of load: ' || coalesce(begin_load.kind, 'null'), 'give stage or values');
-    perform pgcombine_internal.require(begin_load.run_id <> '', 'PC003',
+    perform pgcombine_internal.require(kind in ('stage', 'values'), 'PC003',
+        'unknown kind of load: ' || coalesce(kind, 'null'), 'give stage or values');
+    perform pgcombine_internal.require(run_id <> '', 'PC003',
         format('a load into queue "%s" needs a run id', _queue.queue),
         'give any text that names the run, such as a date');
     perform pgcombine_internal.require_right(_queue.queue, 'work');
-    if pgcombine_internal.run_applied(_queue.queue, begin_load.run_id) then
+    if pgcombine_internal.run_applied(_queue.queue, run_id) then
         return null;
     end if;
 
     select l.* into _load from pgcombine.spark_load l where l.load = begin_load.load;
-    if not found and not begin_load.join_only then
+    if not found and not join_only then
         insert into pgcombine.spark_load (load, queue, run_id, kind)
         values (begin_load.load, _queue.queue, begin_load.run_id, begin_load.kind) on conflict do nothing;
         _new := found; -- false: another writer has committed the row while this one waited for it

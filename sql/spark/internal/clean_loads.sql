@@ -8,8 +8,7 @@
 --                    of a stream's last batch into a queue stays
 -- Tables written: pgcombine.spark_load, spark_alive, token; drops stages.
 create or replace function pgcombine_internal.clean_loads(older_than interval default '1 day',
-    runs_older_than interval default '30 days',
-    out loads bigint, out runs bigint)
+    runs_older_than interval default '30 days', out loads bigint, out runs bigint)
 language plpgsql
 as $$
 declare
@@ -25,7 +24,7 @@ begin
     end;
     for _load in
         select l.load from pgcombine.spark_load l
-        where l.ended_at is not null or l.seen_at <= now() - clean_loads.older_than
+        where l.ended_at is not null or l.seen_at <= now() - older_than
         for update skip locked
     loop
         if pgcombine_internal.give_up_load(_load, if_idle => true) then
@@ -43,7 +42,7 @@ begin
     end loop;
     delete from pgcombine.spark_alive a where not exists (select from pgcombine.spark_load l where l.load = a.load);
     delete from pgcombine.token r
-    where r.role <> '' and r.at <= now() - clean_loads.runs_older_than
+    where r.role <> '' and r.at <= now() - runs_older_than
       and (r.stream is null or exists (
           select from pgcombine.token later
           where (later.queue, later.role, later.stream) = (r.queue, r.role, r.stream) and later.batch > r.batch));

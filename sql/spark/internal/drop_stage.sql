@@ -10,7 +10,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _stage constant regclass := to_regclass(format('pgcombine.spark_stage_%s', drop_stage.number));
+    _stage constant regclass := to_regclass(format('pgcombine.spark_stage_%s', number));
     _timeout constant text := current_setting('lock_timeout');
 begin
     perform pgcombine_internal.require_right(null, 'work', pgcombine_internal.caller());

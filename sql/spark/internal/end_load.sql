@@ -18,7 +18,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(end_load.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _load pgcombine.spark_load;
     _role text;
     _values boolean;
@@ -32,27 +32,28 @@ begin
     where l.load = end_load.load and l.queue = _queue.queue for update;
     _role := coalesce(_load.role, current_user);
     perform pgcombine_internal.require_right(_queue.queue, 'work');
-    applied := not pgcombine_internal.run_applied(_queue.queue, end_load.run_id, _role);
+    applied := not pgcombine_internal.run_applied(_queue.queue, run_id, _role);
     if applied then
-        insert into pgcombine.token (queue, role, token, updates) values (_queue.queue, _role, end_load.run_id, 0)
+        insert into pgcombine.token (queue, role, token, updates) values (_queue.queue, _role, run_id, 0)
         on conflict do nothing;
         applied := found; -- false: another call has committed the row while this call waited for it
     end if;
+
     if not applied then
         select coalesce(max(r.updates), 0) into updates
-        from pgcombine.token r where r.queue = _queue.queue and r.role = _role and r.token = end_load.run_id;
-        perform pgcombine_internal.give_up_load(end_load.load);
+        from pgcombine.token r where r.queue = _queue.queue and r.role = _role and r.token = run_id;
+        perform pgcombine_internal.give_up_load(load);
         return;
     end if;
 
     perform pgcombine_internal.require(_load.load is not null and _load.ended_at is null, 'PC030',
-        format('the load of run "%s" into queue "%s" has ended without being applied', end_load.run_id, _queue.queue),
+        format('the load of run "%s" into queue "%s" has ended without being applied', run_id, _queue.queue),
         'it was given up, it belongs to another role, or it was removed after a long silence: run it again with the '
             'same run id');
-    attempts := coalesce(end_load.attempts, _load.attempts);
-    expected := coalesce(end_load.expected, _load.expected);
+    attempts := coalesce(attempts, _load.attempts);
+    expected := coalesce(expected, _load.expected);
     perform pgcombine_internal.require(exists (select from pgcombine.spark_alive a where a.load = _load.load), 'PC031',
-        format('the server crashed during run "%s" into queue "%s", and lost the rows in the stage', end_load.run_id,
+        format('the server crashed during run "%s" into queue "%s", and lost the rows in the stage', run_id,
             _queue.queue), 'nothing was applied: run it again with the same run id');
     _values := _load.kind = 'values';
     _stage := format('pgcombine.spark_stage_%s', _load.number);
@@ -63,6 +64,7 @@ begin
     if _values then
         perform pgcombine_internal.begin_initialize(_queue.queue);
     end if;
+
     if preaggregate and expected is not null then
         execute format('select count(*) from %s', _staged) into _found using attempts;
     end if;
@@ -82,8 +84,9 @@ begin
     if _values then
         updates := updates - pgcombine_internal.end_initialize(_queue.queue);
     end if;
+
     update pgcombine.token r set updates = end_load.updates
-    where r.queue = _queue.queue and r.role = _role and r.token = end_load.run_id;
+    where r.queue = _queue.queue and r.role = _role and r.token = run_id;
     perform pgcombine_internal.give_up_load(_load.load);
 end
 $$;

@@ -21,7 +21,7 @@ begin
         delete from pgcombine.spark_load l where l.load = _load.load;
         return true;
     end if;
-    if not give_up_load.if_idle then
+    if not if_idle then
         update pgcombine.spark_load l set ended_at = now() where l.load = _load.load;
     end if;
     return false;

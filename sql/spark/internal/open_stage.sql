@@ -20,7 +20,7 @@ begin
     perform pgcombine_internal.require_right(null, 'work', pgcombine_internal.caller());
     select l.* into _load from pgcombine.spark_load l
     where l.load = open_stage.load and l.started_at = now();
-    perform pgcombine_internal.require(found, 'PC030', format('no load %s begins in this transaction', open_stage.load),
+    perform pgcombine_internal.require(found, 'PC030', format('no load %s begins in this transaction', load),
         'call pgcombine_internal.begin_load');
     insert into pgcombine.spark_alive (load) values (_load.load);
     execute format(

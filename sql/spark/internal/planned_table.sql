@@ -10,14 +10,11 @@ returns boolean
 language plpgsql stable parallel safe
 as $$
 begin
-    if to_regclass(pgcombine_internal.values_table(planned_table.queue, planned_table.partition))
+    if to_regclass(pgcombine_internal.values_table(queue, partition))
         is distinct from planned then
-        raise exception 'the values of queue "%" were moved to other tables after this read was planned',
-            planned_table.queue
-            using errcode = 'PC013',
-                hint = 'the queue was rebucketed: read again, with tables from a new call of '
-                'pgcombine_internal.values_tables '
-                'or, in Spark, with a new frame (spark.read … load())';
+        raise exception 'the values of queue "%" were moved to other tables after this read was planned', queue
+            using errcode = 'PC013', hint = 'the queue was rebucketed: read again, with tables from a new call of '
+                'pgcombine_internal.values_tables or, in Spark, with a new frame (spark.read … load())';
     end if;
     return true;
 end

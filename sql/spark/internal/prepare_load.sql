@@ -12,7 +12,7 @@ begin
     update pgcombine.spark_load l
     set attempts = prepare_load.attempts, expected = prepare_load.expected, seen_at = now()
     where l.load = prepare_load.load and l.ended_at is null;
-    perform pgcombine_internal.require(found, 'PC030', format('the load %s has ended', prepare_load.load),
+    perform pgcombine_internal.require(found, 'PC030', format('the load %s has ended', load),
         'it was given up, or it belongs to another role: load again with the same run id');
 end
 $$;

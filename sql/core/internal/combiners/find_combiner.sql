@@ -12,7 +12,7 @@ returns text
 language plpgsql
 as $$
 declare
-    _type constant oid := find_combiner.type::regtype;
+    _type constant oid := type::regtype;
     _base constant oid := pgcombine_internal.base_type(_type);
     _argument text;
     _base_name constant text := pgcombine_internal.type_name(_base, -1);
@@ -25,6 +25,7 @@ begin
     if found then
         return _combiner;
     end if;
+
     -- Candidates by type: the column's type, its base type, the preferred types to which PostgreSQL casts it without a
     -- conversion (varchar to text), then polymorphic types. For each type an aggregate comes before a function.
     for _argument in
@@ -76,6 +77,7 @@ begin
                 select from pg_type t where t.oid = _found.proargtypes[0] and t.typtype = 'p')
             then _found.proargtypes[0] else _base end);
     end loop;
+
     raise exception 'unknown combiner "%" for type "%" of column "%"', written, type, name
         using errcode = 'PC003', hint = format('give one of %s; or a function f(%s, %s) or an aggregate of that type',
             (select string_agg(c.combiner, ', ' order by c.combiner) from pgcombine.combiner c

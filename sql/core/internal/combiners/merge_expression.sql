@@ -6,7 +6,7 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _column constant pgcombine.queue_column := merge_expression."column";
+    _column constant pgcombine.queue_column := "column";
 begin
     if _column.ordered_by is null then
         return (select pgcombine_internal.expand(k.merge, format('%s.%I', old, _column.name),

@@ -11,9 +11,9 @@ set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _procedure constant pg_proc := (select p from pg_proc p where p.oid = register_combiner.function);
+    _procedure constant pg_proc := (select p from pg_proc p where p.oid = function);
     _name constant text := format('%s.%I', _procedure.pronamespace::regnamespace, _procedure.proname);
-    _type constant text := pgcombine_internal.type_name(register_combiner.type, -1);
+    _type constant text := pgcombine_internal.type_name(type, -1);
     _combiner text;
     _made text;
     _call text := _name;

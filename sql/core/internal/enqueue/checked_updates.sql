@@ -10,8 +10,8 @@ returns jsonb
 language plpgsql immutable
 as $$
 declare
-    _updates constant jsonb := case jsonb_typeof(checked_updates.updates)
-        when 'object' then jsonb_build_array(checked_updates.updates) else checked_updates.updates end;
+    _updates constant jsonb := case jsonb_typeof(updates)
+        when 'object' then jsonb_build_array(updates) else updates end;
     _wrong text;
 begin
     if jsonb_typeof(_updates) = 'array' and not exists (
@@ -24,7 +24,7 @@ begin
     if jsonb_typeof(_updates) is distinct from 'array' or exists (
         select from jsonb_array_elements(_updates) u where jsonb_typeof(u) <> 'object')
     then
-        raise exception 'updates of queue "%" must be a JSON array of objects, not %', checked_updates.queue,
+        raise exception 'updates of queue "%" must be a JSON array of objects, not %', queue,
             coalesce(left(updates::text, 60), 'null')
             using errcode = 'PC004', hint = 'for example [{"word": "fluo", "n": 1}]';
     end if;
@@ -40,7 +40,7 @@ begin
     from unnest(columns[:keys]) with ordinality o (c, n)
     where exists (select from jsonb_array_elements(_updates) u where u ->> c is null);
     if _wrong is not null then
-        raise exception 'an update of queue "%" has no key: % is missing or null', checked_updates.queue, _wrong
+        raise exception 'an update of queue "%" has no key: % is missing or null', queue, _wrong
             using errcode = 'PC004', hint = 'every key column needs a value';
     end if;
     return _updates;

@@ -8,12 +8,12 @@ as $$
 declare
     _enqueue record;
 begin
-    select f.* into _enqueue from pgcombine_internal.enqueue_function(create_enqueue.queue, create_enqueue.columns) f;
+    select f.* into _enqueue from pgcombine_internal.enqueue_function(create_enqueue.queue, columns) f;
     if _enqueue.body is not null then
         execute format('create or replace function pgcombine.%I(%s) returns bigint language plpgsql as %L',
-            create_enqueue.queue || '_enqueue', _enqueue.parameters, _enqueue.body);
+            queue || '_enqueue', _enqueue.parameters, _enqueue.body);
         execute format('comment on routine pgcombine.%I is '
-            '''Appends updates, an array for each column; returns their number.''', create_enqueue.queue || '_enqueue');
+            '''Appends updates, an array for each column; returns their number.''', queue || '_enqueue');
     end if;
 end
 $$;

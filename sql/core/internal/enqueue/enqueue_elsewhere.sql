@@ -12,13 +12,12 @@ declare
     _count bigint;
 begin
     for _query in select h.query from pgcombine.hook h where h.event = 'enqueue' loop
-        execute _query into _count using enqueue_elsewhere.queue, enqueue_elsewhere.token, enqueue_elsewhere.updates;
+        execute _query into _count using queue, token, updates;
         if _count is not null then
             return _count;
         end if;
     end loop;
-    perform pgcombine_internal.require_queue(enqueue_elsewhere.queue);
-    raise exception 'queue "%" was made meanwhile', enqueue_elsewhere.queue
-        using errcode = '40001', hint = 'run the transaction again';
+    perform pgcombine_internal.require_queue(queue);
+    raise exception 'queue "%" was made meanwhile', queue using errcode = '40001', hint = 'run the transaction again';
 end
 $$;

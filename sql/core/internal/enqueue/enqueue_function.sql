@@ -25,7 +25,7 @@ begin
         $%1$s := array_fill(%2$L::%3$s, array[_count]);
     end if;', c.n, c.initial, c.type), '' order by c.n) filter (where c.role = 'value'))
     into parameters, _parts
-    from rows from (jsonb_to_recordset(enqueue_function.columns) as (name text, role text, type text, initial text))
+    from rows from (jsonb_to_recordset(columns) as (name text, role text, type text, initial text))
         with ordinality c (name, role, type, initial, n)
     join pg_type t on t.oid = c.type::regtype
     join pg_type b on b.oid = pgcombine_internal.base_type(t.oid)

@@ -12,16 +12,16 @@ as $$
 declare
     _there boolean;
 begin
-    perform pgcombine_internal.require_right(begin_initialize.queue, 'work');
-    perform pgcombine_internal.claim_buckets(begin_initialize.queue, 'initialize');
-    perform set_config('pgcombine.initialize_' || begin_initialize.queue, 'on', true); -- refuse_values checks it
+    perform pgcombine_internal.require_right(queue, 'work');
+    perform pgcombine_internal.claim_buckets(queue, 'initialize');
+    perform set_config('pgcombine.initialize_' || queue, 'on', true); -- refuse_values checks it
     if not force then
-        execute format('select exists (select from pgcombine.%I)', begin_initialize.queue || '_values') into _there;
+        execute format('select exists (select from pgcombine.%I)', queue || '_values') into _there;
         _there := _there or exists (select from pgcombine.bucket b
                                     where b.queue = begin_initialize.queue
                                       and pgcombine_internal.pending(b.queue, b.bucket));
         perform pgcombine_internal.require(not _there, 'PC005',
-            format('queue "%s" isn''t empty', begin_initialize.queue),
+            format('queue "%s" isn''t empty', queue),
             'enqueue updates instead, or pass force => true to load keys that have no value yet');
     end if;
 end

@@ -10,7 +10,7 @@ set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(end_initialize.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _removed bigint := 0;
 begin
     if num_nonnulls(_queue.delete_when, _queue.expire_when) > 0 then

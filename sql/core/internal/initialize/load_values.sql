@@ -13,21 +13,21 @@ declare
     _loaded bigint;
     _detail text;
 begin
-    perform pgcombine_internal.require_queue(load_values.queue);
+    perform pgcombine_internal.require_queue(queue);
     execute pgcombine_internal.fill('insert into pgcombine.{values} ({columns}) select {columns} from '
         'jsonb_populate_recordset(null::pgcombine.{values}, $1)',
-        jsonb_build_object('values', quote_ident(load_values.queue || '_values'),
-            'columns', pgcombine_internal.column_list(load_values.queue))) using rows;
+        jsonb_build_object('values', quote_ident(queue || '_values'),
+            'columns', pgcombine_internal.column_list(queue))) using rows;
     get diagnostics _loaded = row_count;
     return _loaded;
 exception
     when unique_violation then
         get stacked diagnostics _detail = pg_exception_detail;
         raise exception 'queue "%" can''t be initialized: a key is given twice, or has a value already: %',
-            load_values.queue, _detail
+            queue, _detail
             using errcode = 'PC004', hint = 'nothing was loaded; give each key once, and none that has a value';
     when integrity_constraint_violation or program_limit_exceeded or data_exception then
-        raise exception 'queue "%" can''t be initialized: %', load_values.queue, sqlerrm
+        raise exception 'queue "%" can''t be initialized: %', queue, sqlerrm
             using errcode = 'PC004', hint = 'nothing was loaded; give values that fit their columns';
 end
 $$;

@@ -15,7 +15,7 @@ begin
     if cardinality(_log.tables) > 0 then
         begin
             execute format('select count(*), min(pgcombine_tx) from %s',
-                pgcombine_internal.log_sql(bucket_pending.queue, _log.tables, _log.condition))
+                pgcombine_internal.log_sql(queue, _log.tables, _log.condition))
             into pending, oldest;
             raise sqlstate 'PC099'; -- the exception clause rolls back, which ends the locks of the segments
         exception when sqlstate 'PC099' then null;

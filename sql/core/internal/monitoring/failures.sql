@@ -5,8 +5,7 @@
 -- Runs with its owner's rights, for roles that monitor or work.
 -- Errors: 42501 the caller lacks the right monitor.
 create or replace function pgcombine_internal.failures(out queue text, out bucket integer, out expires boolean,
-    out attempts integer,
-    out sqlstate text, out error text, out since timestamptz, out retry_at timestamptz)
+    out attempts integer, out sqlstate text, out error text, out since timestamptz, out retry_at timestamptz)
 returns setof record
 language plpgsql
 security definer

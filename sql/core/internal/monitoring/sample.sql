@@ -33,6 +33,7 @@ begin
     select case sample.kind when 'pending' then least(60, greatest(1, 100 * coalesce(sum(s.seconds), 0)))
                             else least(300, greatest(30, 100 * coalesce(sum(s.seconds), 0))) end * interval '1 second'
     into _keep from pgcombine.sample s where s.kind = sample.kind;
+
     for queue, at, figures in
         select q.queue, s.at, s.figures
         from pgcombine.queue q
@@ -40,10 +41,10 @@ begin
         order by q.queue
     loop
         _good := _keep;
-        if sample.kind = 'pending' and figures <> '[]' then
+        if kind = 'pending' and figures <> '[]' then
             -- a pass that ended before the figures were found may have committed after that
             select max(p.ended) into _ended from pgcombine.pass p where p.queue = sample.queue
-                and p.ended > sample.at - interval '10 seconds';
+                and p.ended > at - interval '10 seconds';
             if _ended is null then
                 _good := interval '1 minute';
             elsif _ended > at and (select min((f ->> 'since')::timestamptz)
@@ -56,8 +57,8 @@ begin
             _new := false;
             at := case when _stores then clock_timestamp() else now() end; -- a time not later than the snapshot
             begin
-                figures := case sample.kind when 'pending' then pgcombine_internal.backlogs(sample.queue)
-                                            else pgcombine_internal.sizes(sample.queue) end;
+                figures := case kind when 'pending' then pgcombine_internal.backlogs(queue)
+                                            else pgcombine_internal.sizes(queue) end;
                 _new := true;
                 -- another caller that stores figures of the queue locks the row until its transaction ends
                 if _stores and (_was is null or exists (select from pgcombine.sample s
@@ -77,6 +78,7 @@ begin
         end if;
         return next;
     end loop;
+
     if found then
         perform pgcombine_internal.tick();
     end if;

@@ -105,7 +105,7 @@ begin
                 'changes)',
                 _column.name, add_columns.queue),
             'give each column another name');
-        _column.queue := add_columns.queue;
+        _column.queue := queue;
         _column.position := _position;
         insert into pgcombine.queue_column select _column.*;
     end loop;

@@ -12,7 +12,7 @@ begin
         commit;
     exception when invalid_transaction_termination then
         if sqlerrm = 'invalid transaction termination' then
-            raise exception '% can''t run in a transaction', begin_alone.name
+            raise exception '% can''t run in a transaction', name
                 using errcode = 'PC003', hint = 'commit, then call it alone';
         end if;
     end;

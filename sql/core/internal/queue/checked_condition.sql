@@ -14,8 +14,8 @@ set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _queue constant text := checked_condition.queue;
-    _keys constant boolean := checked_condition.option = 'expire_when';
+    _queue constant text := queue;
+    _keys constant boolean := option = 'expire_when';
     _table constant text := format('pgcombine.%I', _queue || '_condition');
     _probe refcursor;
     _name text;

@@ -16,7 +16,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _queue constant text := (pgcombine_internal.require_queue(close_queue.queue)).queue;
+    _queue constant text := (pgcombine_internal.require_queue(queue)).queue;
     _pending bigint;
     _query text;
     _combiner text;
@@ -34,15 +34,18 @@ begin
     perform pgcombine_internal.require(current_setting('session_replication_role') in ('origin', 'local'), 'PC003',
         format('drop of queue "%s" needs foreign keys, which session_replication_role turns off', _queue),
         'set session_replication_role = origin');
+
     -- An older snapshot doesn't see updates that were committed since. The check below would miss them.
     if force is not true and current_setting('transaction_isolation') <> 'read committed' then
         raise exception 'drop of queue "%" needs isolation level read committed', _queue using errcode = 'PC003',
             hint = 'other levels don''t see all pending updates; or pass force => true to lose them';
     end if;
+
     -- Claim the buckets before locking tables, as a pass does. A pass in progress then ends first and can't deadlock
     -- with this function.
     perform pgcombine_internal.claim_buckets(_queue);
     perform from pgcombine.queue q where q.queue = _queue for update; -- from now on no new row refers to the queue
+
     -- The components' queries run before the locks below, since a component may wait for the users of what it removes.
     for _query in select h.query from pgcombine.hook h where h.event = 'close' loop
         for _problem, _hint, _removal in execute _query using _queue loop
@@ -52,7 +55,8 @@ begin
             execute _removal;
         end loop;
     end loop;
-    while not pgcombine_internal.lock_tables(_queue, _attempt, close_queue.wholly) loop
+
+    while not pgcombine_internal.lock_tables(_queue, _attempt, wholly) loop
         _attempt := _attempt + 1;
         if clock_timestamp() > _until then
             raise exception 'the tables of queue "%" were in use all the time', _queue using errcode = 'PC006',
@@ -60,6 +64,7 @@ begin
                     'longer time';
         end if;
     end loop;
+
     -- From here on no session enqueues or combines, so the count below stays right.
     _pending := pgcombine.backlog(_queue);
     if force is not true and _pending > 0 then

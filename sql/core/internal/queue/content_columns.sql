@@ -13,8 +13,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _values constant regclass := to_regclass(format('pgcombine.%I', content_columns.queue || '_values'));
-    _current constant regclass := to_regclass(format('pgcombine.%I', content_columns.queue || '_current'));
+    _values constant regclass := to_regclass(format('pgcombine.%I', queue || '_values'));
+    _current constant regclass := to_regclass(format('pgcombine.%I', queue || '_current'));
 begin
     return query
     with there as (

@@ -13,7 +13,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(create_partitions.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _keys constant text := pgcombine_internal.column_list(_queue.queue, 'key');
     _default constant text := current_setting('default_tablespace');
     _table text;
@@ -24,7 +24,7 @@ begin
         execute format('comment on table pgcombine.%I is %L', _queue.queue || '_updates_s' || _place || suffix,
             format('Segment %s of the log of queue %s.', _place, _queue.queue));
     end loop;
-    for _number in 0 .. create_partitions.partitions - 1 loop
+    for _number in 0 .. partitions - 1 loop
         if _queue.tablespaces is not null then -- the parents store no rows, so they need no tablespace
             perform set_config('default_tablespace',
                 _queue.tablespaces[1 + _number % cardinality(_queue.tablespaces)], true);
@@ -34,7 +34,7 @@ begin
             execute format(
                 'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
                  with (%s)', _table,
-                _queue.queue || '_updates_s' || _place || suffix, create_partitions.partitions, _number,
+                _queue.queue || '_updates_s' || _place || suffix, partitions, _number,
                 -- autovacuum has little to do here, since the tables are truncated
                 'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
             execute format('comment on table %s is %L', _table,
@@ -44,7 +44,7 @@ begin
             'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
              with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05)',
             pgcombine_internal.values_table(_queue.queue, _number, suffix),
-            _queue.queue || '_values' || suffix, create_partitions.partitions, _number);
+            _queue.queue || '_values' || suffix, partitions, _number);
         execute format('comment on table %s is %L', pgcombine_internal.values_table(_queue.queue, _number, suffix),
             format('Partition %s of the values of queue %s.', _number, _queue.queue));
         perform set_config('default_tablespace', _default, true);

@@ -13,7 +13,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(create_tables.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _values constant text := format('pgcombine.%I', _queue.queue || '_values');
     _key constant text := pgcombine_internal.column_list(_queue.queue, 'key');
     _size text; -- expression for the bytes of the key columns of types of variable length

@@ -10,7 +10,7 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _column constant pgcombine.queue_column := current_expression."column";
+    _column constant pgcombine.queue_column := "column";
     _numeric constant text[] := regexp_match(_column.type, E'^numeric\\((\\d+),(-?\\d+)\\)$');
     _range constant text := case _column.type
         when 'smallint' then '{sum} operator(pg_catalog.>=) -32768 and {sum} operator(pg_catalog.<=) 32767'

@@ -9,7 +9,7 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(current_sql.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _columns constant text := pgcombine_internal.column_list(_queue.queue);
 begin
     return pgcombine_internal.fill('select {columns} from (select {keys}, {fold} from {source} group by {keys}) as '

@@ -5,7 +5,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _queue constant text := describe_queue.queue;
+    _queue constant text := queue;
     _relation text;
     _comment text;
     _column record;

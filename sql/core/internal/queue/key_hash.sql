@@ -10,7 +10,7 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _of constant text := coalesce(quote_ident(key_hash.alias) || '.', '');
+    _of constant text := coalesce(quote_ident(alias) || '.', '');
     _columns text;
     _column record;
     _hash text;

@@ -19,35 +19,35 @@ declare
     _began constant timestamptz := clock_timestamp();
     -- half of deadlock_timeout, in ms
     _patience constant numeric := (select s.setting::numeric / 2 from pg_settings s where s.name = 'deadlock_timeout');
-    _wait constant numeric := 100 * 2 ^ least(lock_tables.attempt, 7); -- ms
+    _wait constant numeric := 100 * 2 ^ least(attempt, 7); -- ms
     _left numeric := _wait;
-    _updates constant text := format('pgcombine.%I', lock_tables.queue || '_updates');
-    _values constant text := format('pgcombine.%I', lock_tables.queue || '_values');
+    _updates constant text := format('pgcombine.%I', queue || '_updates');
+    _values constant text := format('pgcombine.%I', queue || '_values');
     _ordered constant text[] := array[ -- in the order in which readers of <queue>_current take these locks
         -- LOCK TABLE on a view would also lock the tables that the view reads
-        format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_current'),
+        format('alter view pgcombine.%I reset (security_barrier)', queue || '_current'),
         format('lock table only %s in access exclusive mode', _values),
-        format('alter view pgcombine.%I reset (security_barrier)', lock_tables.queue || '_pending'),
+        format('alter view pgcombine.%I reset (security_barrier)', queue || '_pending'),
         format('lock table only %s in access exclusive mode', _updates)];
     _statement text;
 begin
     begin
         for _statement in
-            select _ordered[(array[1, 4, 2])[1 + lock_tables.attempt % 3]]
+            select _ordered[(array[1, 4, 2])[1 + attempt % 3]]
             union all
             select * from unnest(_ordered)
             union all
             select format('lock table only %s in access exclusive mode', t.relid::regclass)
             from unnest(array[_values, _updates]) parent cross join lateral pg_partition_tree(parent::regclass) t
-            where lock_tables.wholly
+            where wholly
         loop
-            exit when _left < 1 and lock_tables.wholly; -- the statement after the loop locks the rest
+            exit when _left < 1 and wholly; -- the statement after the loop locks the rest
             perform set_config('lock_timeout', greatest(1, ceil(_left)) || 'ms', true);
             execute _statement;
             _left := _patience - 1000 * extract(epoch from clock_timestamp() - _began);
         end loop;
-        if lock_tables.wholly then
-            execute format('lock table pgcombine.%I in access exclusive mode nowait', lock_tables.queue || '_current');
+        if wholly then
+            execute format('lock table pgcombine.%I in access exclusive mode nowait', queue || '_current');
         end if;
         perform from pgcombine.queue q where q.queue = lock_tables.queue for no key update nowait;
         perform set_config('lock_timeout', _timeout, true);

@@ -7,7 +7,7 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(pending_sql.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
     _buckets text; -- pairs of a segment and a bucket whose updates it may hold
     _marked text;

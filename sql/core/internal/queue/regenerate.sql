@@ -13,7 +13,7 @@ set standard_conforming_strings = on
 set quote_all_identifiers = off
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(regenerate.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _updates constant text := format('pgcombine.%I', _queue.queue || '_updates');
     _query text;
 begin

@@ -7,12 +7,12 @@ returns void
 language plpgsql
 as $$
 declare
-    _view constant regclass := to_regclass(format('pgcombine.%I', replace_view.name));
+    _view constant regclass := to_regclass(format('pgcombine.%I', name));
 begin
-    execute format('create or replace view pgcombine.%I as %s', replace_view.name, replace_view.query);
+    execute format('create or replace view pgcombine.%I as %s', name, query);
 exception when invalid_table_definition then
-    execute format('alter view %s rename to %I', _view, format('gone %s %s', _view::oid, replace_view.name));
-    execute format('create view pgcombine.%I as %s', replace_view.name, replace_view.query);
-    perform pgcombine_internal.copy_owner(_view, format('pgcombine.%I', replace_view.name)::regclass);
+    execute format('alter view %s rename to %I', _view, format('gone %s %s', _view::oid, name));
+    execute format('create view pgcombine.%I as %s', name, query);
+    perform pgcombine_internal.copy_owner(_view, format('pgcombine.%I', name)::regclass);
 end
 $$;

@@ -26,7 +26,7 @@ begin
         )
         select c.name into _near from common c where 4 * c.same >= c.both_sides
         order by c.same::float8 / c.both_sides desc, c.name limit 1;
-        raise exception 'there is no queue "%"', require_queue.queue
+        raise exception 'there is no queue "%"', queue
             using errcode = 'PC001',
                 hint = coalesce('did you mean "' || _near || '"?', 'select queue from pgcombine.queue lists them');
     end if;

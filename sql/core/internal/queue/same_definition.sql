@@ -10,7 +10,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(same_definition.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _twin constant text := '=' || _queue.queue; -- no queue has such a name
     _given text;
     _found text;

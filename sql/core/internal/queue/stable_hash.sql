@@ -18,7 +18,7 @@ begin
                 and a.attrelid = to_regclass(format('pgcombine.%I', c.queue || '_values'))
             join pg_type t on t.oid = a.atttypid
             where c.queue = stable_hash.queue and c.role = 'key'
-                and c.name = coalesce(stable_hash.key_column, c.name)
+                and c.name = coalesce(key_column, c.name)
                 and (t.typtype <> 'b' or t.typelem <> 0 or t.typname ~ '^(reg|aclitem$)')
             union
             select t.oid, t.typtype, t.typelem, t.typbasetype, t.typrelid, t.typname

@@ -7,7 +7,7 @@ returns setof text
 language plpgsql stable
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify_generated.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _hint constant text := 'run pgcombine db upgrade';
 begin
     if not exists (

@@ -8,11 +8,11 @@ returns setof text
 language plpgsql stable
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify_partitions.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     -- the partitions' names: the text before the number, and the text after it
     _name constant text[] := (
         select array[regexp_replace(c.relname, E'_s\\d+$', ''), substring(c.relname from E'_updates(_s\\d+)$')]
-        from pg_class c where c.oid = verify_partitions.parent);
+        from pg_class c where c.oid = parent);
     _partition record;
 begin
     return query

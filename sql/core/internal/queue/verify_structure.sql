@@ -9,7 +9,7 @@ returns setof record
 language plpgsql stable
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(verify_structure.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
 begin
     return query
     select format('bucket %s is missing in pgcombine.bucket: its updates are never combined', n), false

@@ -9,7 +9,7 @@ returns void
 language plpgsql
 as $$
 declare
-    _queue constant pgcombine.queue := pgcombine_internal.require_queue(warn_of_delete_when.queue);
+    _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _parts record;
     _few integer;
     _found record;
@@ -47,6 +47,7 @@ begin
         end if;
         return; -- the samples don't suit this combiner or this condition
     end;
+
     if _found.value is not null then
         raise warning 'delete_when % of queue "%" holds for %, which differs from no value: the next update % makes it '
             '%, but % if the key was deleted before',

@@ -14,14 +14,14 @@ begin
         raise exception 'there is no right %', coalesce(quote_literal(check_right."right"), 'null')
             using errcode = 'PC003',
                 hint = (select 'rights are ' || string_agg(distinct l."right", ', ') from pgcombine.right_privilege l);
-    elsif _single and cardinality(check_right.queues) = 0 then
-        raise exception 'the right % needs the name of a queue', check_right."right"
+    elsif _single and cardinality(queues) = 0 then
+        raise exception 'the right % needs the name of a queue', "right"
             using errcode = 'PC003', hint = 'give one or several names';
-    elsif not _single and cardinality(check_right.queues) > 0 then
-        raise exception 'the right % concerns no single queue', check_right."right"
+    elsif not _single and cardinality(queues) > 0 then
+        raise exception 'the right % concerns no single queue', "right"
             using errcode = 'PC003', hint = 'leave the names of queues out';
     end if;
-    perform pgcombine_internal.require_queue(q) from unnest(check_right.queues) q;
+    perform pgcombine_internal.require_queue(q) from unnest(queues) q;
     perform pgcombine_internal.require_owner();
 end
 $$;

@@ -16,9 +16,9 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _updates constant regclass := to_regclass('pgcombine.' || quote_ident(has_right.queue || '_updates'));
-    _values constant regclass := to_regclass('pgcombine.' || quote_ident(has_right.queue || '_values'));
-    _current constant regclass := to_regclass('pgcombine.' || quote_ident(has_right.queue || '_current'));
+    _updates constant regclass := to_regclass('pgcombine.' || quote_ident(queue || '_updates'));
+    _values constant regclass := to_regclass('pgcombine.' || quote_ident(queue || '_values'));
+    _current constant regclass := to_regclass('pgcombine.' || quote_ident(queue || '_current'));
 begin
     return coalesce(case has_right."right"
         when 'work' then has_table_privilege(role, 'pgcombine.pass', 'delete')

@@ -9,22 +9,22 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _right constant text := case require_right."right" when 'use' then 'read' else require_right."right" end;
+    _right constant text := case "right" when 'use' then 'read' else "right" end;
     _all constant boolean := _right in ('work', 'monitor');
 begin
-    if require_right.queue is not null or not _all then
-        perform pgcombine_internal.require_queue(require_right.queue);
+    if queue is not null or not _all then
+        perform pgcombine_internal.require_queue(queue);
     end if;
-    if pgcombine_internal.has_right(require_right.queue, require_right."right", require_right.role) then
+    if pgcombine_internal.has_right(queue, "right", role) then
         return;
     end if;
-    raise exception 'permission denied: role "%" lacks the right % on %', require_right.role, _right,
-        case when _all then 'the queues' else format('queue "%s"', require_right.queue) end
+    raise exception 'permission denied: role "%" lacks the right % on %', role, _right,
+        case when _all then 'the queues' else format('queue "%s"', queue) end
         using errcode = '42501',
-            hint = case when _right = 'read' and pgcombine_internal.under_policies(require_right.queue, role)
+            hint = case when _right = 'read' and pgcombine_internal.under_policies(queue, role)
                 then format('row security policies on pgcombine.%I apply to the role, so it can only select from '
-                    'that table', require_right.queue || '_values')
-                else format('select pgcombine.grant_right(%L, %L%s)', _right, require_right.role,
-                    case when not _all then ', ' || quote_literal(require_right.queue) end) end;
+                    'that table', queue || '_values')
+                else format('select pgcombine.grant_right(%L, %L%s)', _right, role,
+                    case when not _all then ', ' || quote_literal(queue) end) end;
 end
 $$;

@@ -5,7 +5,7 @@ returns oid
 language plpgsql stable
 as $$
 declare
-    _type oid := base_type.type;
+    _type oid := type;
     _below oid;
 begin
     loop

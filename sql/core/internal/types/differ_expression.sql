@@ -8,13 +8,12 @@ returns text
 language plpgsql stable
 as $$
 declare
-    _equal constant text := (pgcombine_internal.type_operator(differ_expression.type::regtype, 3)).name;
+    _equal constant text := (pgcombine_internal.type_operator(type::regtype, 3)).name;
     _row constant boolean := (select t.typtype = 'c' from pg_type t
-                              where t.oid = pgcombine_internal.base_type(differ_expression.type::regtype));
+                              where t.oid = pgcombine_internal.base_type(type::regtype));
 begin
     if _equal is null or _row then
-        return format('pg_catalog.record_image_ne(row((%s)::%s), row((%s)::%s))', a, differ_expression.type, b,
-            differ_expression.type);
+        return format('pg_catalog.record_image_ne(row((%s)::%s), row((%s)::%s))', a, type, b, type);
     end if;
     return format('((%s %s %s) is not true and (%s is not null or %s is not null))', a, _equal, b, a, b);
 end

@@ -16,7 +16,7 @@ declare
     _value text;
     _samples text[] := '{}';
 begin
-    select t.* into strict _type from pg_type t where t.oid = pgcombine_internal.base_type(samples.type::regtype);
+    select t.* into strict _type from pg_type t where t.oid = pgcombine_internal.base_type(type::regtype);
     if _type.typcategory = 'A' then
         _element := pgcombine_internal.samples(pgcombine_internal.type_name(_type.typelem, -1));
         _choice := array['{}', array[_element[1]]::text, array[_element[2], _element[1]]::text,
@@ -45,7 +45,7 @@ begin
     foreach _literal in array _choice loop
         exit when cardinality(_samples) = 6;
         begin
-            execute format('select (%L::%s)::text', _literal, samples.type) into _value;
+            execute format('select (%L::%s)::text', _literal, type) into _value;
             if _value <> all (_samples) then
                 _samples := _samples || _value;
             end if;

@@ -10,10 +10,10 @@ declare
     _generic regtype;
     _class oid;
 begin
-    select t.* into strict _type from pg_type t where t.oid = pgcombine_internal.base_type(type_operator_class.type);
+    select t.* into strict _type from pg_type t where t.oid = pgcombine_internal.base_type(type);
     if _type.typsubscript = 'array_subscript_handler'::regproc and _type.typlen = -1 then
         _generic := 'anyarray';
-        if pgcombine_internal.type_operator_class(_type.typelem, type_operator_class.method) is null then
+        if pgcombine_internal.type_operator_class(_type.typelem, method) is null then
             return null; -- array types have operators even if their element type has none, but these fail
         end if;
     else
@@ -24,7 +24,7 @@ begin
     from pg_opclass c
     join pg_am m on m.oid = c.opcmethod
     join pg_type t on t.oid = c.opcintype
-    where c.opcdefault and m.amname = type_operator_class.method
+    where c.opcdefault and m.amname = method
       and (c.opcintype = _type.oid or c.opcintype = _generic
            or exists (select from pg_cast k where k.castsource = _type.oid and k.casttarget = c.opcintype
                                              and k.castmethod = 'b' and k.castcontext = 'i'))

@@ -24,8 +24,8 @@ begin
         exception
             when sqlstate 'PC099' then
                 if _pending then
-                    busy.queue := _one.queue;
-                    busy.bucket := _one.bucket;
+                    queue := _one.queue;
+                    bucket := _one.bucket;
                     return next;
                 end if;
             when undefined_table or sqlstate 'PC001' then null; -- since the snapshot the queue was dropped

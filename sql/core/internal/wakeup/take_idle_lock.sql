@@ -11,11 +11,11 @@ returns text
 language plpgsql
 as $$
 begin
-    if not pg_try_advisory_lock(hashtext('pgcombine.listener'), take_idle_lock.relation::integer) then
+    if not pg_try_advisory_lock(hashtext('pgcombine.listener'), relation::integer) then
         return 'other';
     end if;
-    if not pg_try_advisory_lock(hashtext('pgcombine.idle'), take_idle_lock.relation::integer) then
-        perform pg_advisory_unlock(hashtext('pgcombine.listener'), take_idle_lock.relation::integer);
+    if not pg_try_advisory_lock(hashtext('pgcombine.idle'), relation::integer) then
+        perform pg_advisory_unlock(hashtext('pgcombine.listener'), relation::integer);
         return 'writers';
     end if;
     return 'taken';
