@@ -349,12 +349,12 @@ def operational() -> Iterator[None]:
 
 
 @contextmanager
-def translated(*, queue: str | None = None, bucket: int | None = None) -> Iterator[None]:
+def translated(*, queue: str | None = None) -> Iterator[None]:
     """Raise pgcombine's exceptions in place of psycopg's, for the errors that :func:`translate` maps."""
     try:
         yield
     except psycopg.Error as error:
-        mapped = translate(error, queue=queue, bucket=bucket)
+        mapped = translate(error, queue=queue)
         if mapped is None:
             raise
         raise mapped from error

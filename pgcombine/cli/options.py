@@ -116,9 +116,9 @@ def _number(word: str) -> bool:
     return True
 
 
-def group(summary: str, *, no_args_is_help: bool = True) -> typer.Typer:
+def group(summary: str) -> typer.Typer:
     """Return a group of commands. Its help is plain text, since Typer's rich help is slow to import."""
-    return typer.Typer(no_args_is_help=no_args_is_help, help=summary, add_completion=False, rich_markup_mode=None)
+    return typer.Typer(no_args_is_help=True, help=summary, add_completion=False, rich_markup_mode=None)
 
 
 def fail(message: str, status: int = 1) -> NoReturn:

@@ -16,7 +16,7 @@ import psycopg
 
 from pgcombine.database.connect import Connection
 from pgcombine.errors import ReplicaError, translated
-from pgcombine.handoff.connections import Peer, addresses, open_peer, registered
+from pgcombine.handoff.connections import addresses, open_peer, registered
 
 TIMEOUT_SECONDS = 60.0
 
@@ -61,7 +61,7 @@ def compare(coordinator: Connection, name: str, timeout: float = TIMEOUT_SECONDS
         lacking, surplus = own.keys() - other.keys(), other.keys() - own.keys()
         conflicting = {token for token in own.keys() & other.keys() if own[token] != other[token]}
         hinted = _hinted(coordinator, name)
-        coming = _coming(peer, coordinator_name)
+        coming = _hinted(peer.connection, coordinator_name)
         held = "select token from pgcombine.handoff_quarantine where destination = %s and number > 0"
         refused = {token for (token,) in coordinator.execute(held, (name,))}
         refused |= {token for (token,) in peer.connection.execute("select token from pgcombine.handoff_refused")}
@@ -116,7 +116,3 @@ def _hinted(coordinator: psycopg.Connection[Any], name: str) -> set[UUID]:
     return {
         t for (t,) in coordinator.execute("select token from pgcombine.handoff_hint where destination = %s", (name,))
     }
-
-
-def _coming(peer: Peer, coordinator_name: str) -> set[UUID]:
-    return _hinted(peer.connection, coordinator_name)
