@@ -16,6 +16,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +27,7 @@ import psycopg
 import pytest
 from packaging.specifiers import SpecifierSet
 from support import homes, run_cli
+from support.fronts import make_front
 from support.needs import require_compose, require_docker, require_java, require_jdbc, require_root
 from support.servers import Server, Servers, names
 from xdist.scheduler.loadfile import LoadFileScheduling
@@ -285,3 +287,17 @@ def conn(request: pytest.FixtureRequest, dsn: str) -> Iterator[psycopg.Connectio
         if request.node.get_closest_marker("wc"):  # the copied queue is as old as its template
             conn.execute("update pgcombine.tick set at = clock_timestamp()")
         yield conn
+
+
+@pytest.fixture
+def nodes(server: Server) -> Iterator[list[str]]:
+    """The URIs of two databases with pgcombine's schema."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(server.migrated()) for _ in range(2)]
+
+
+@pytest.fixture
+def front(conn: psycopg.Connection, nodes: list[str]) -> psycopg.Connection:
+    """An autocommit connection to a database with the front wc, which has two shards on each of two nodes."""
+    make_front(conn, nodes)
+    return conn

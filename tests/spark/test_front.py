@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +16,7 @@ from support.fronts import connected, make_front
 from support.lossy import Proxy, losing_commit
 from support.queues import one
 from support.readme import ROOT, fences
-from support.servers import Server, with_contrib
+from support.servers import with_contrib
 
 from pgcombine.errors import BacklogFullError, ConfigError, ConnectError, InvalidUpdateError, LoadError, PgCombineError
 from pgcombine.shard.moving import move_shard
@@ -27,19 +27,6 @@ from .streams import Stream
 
 pytestmark = [pytest.mark.spark, with_contrib, pytest.mark.timeout(600)]
 WORD = "word string, n bigint"
-
-
-@pytest.fixture
-def nodes(server: Server) -> Iterator[list[str]]:
-    with ExitStack() as stack:
-        yield [stack.enter_context(server.migrated()) for _ in range(2)]
-
-
-@pytest.fixture
-def front(conn: psycopg.Connection, nodes: list[str]) -> psycopg.Connection:
-    """A connection to a database with the front wc over two nodes."""
-    make_front(conn, nodes)
-    return conn
 
 
 def load(given: Any, dsn: str, run_id: str = "r", **options: object) -> None:

@@ -73,6 +73,8 @@ class Emptied:
         for kind, name in found.keys() - self._state.keys():
             made.setdefault(kind, []).append(name)
         conn.execute("set session_replication_role = replica")  # rows are deleted in any order, without triggers
+        for trigger in made.get("event trigger", []):
+            conn.execute(f"drop event trigger {trigger}")
         if any(name.startswith("pgcombine.") for name in made.get("relation", [])):
             tables = [n for n in made["relation"] if n.startswith("pgcombine.") and found["relation", n][:1] in "rp"]
             conn.execute("drop table if exists " + ", ".join(tables) + " cascade")

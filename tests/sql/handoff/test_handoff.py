@@ -143,12 +143,6 @@ def test_a_payload_is_routed_by_key(conn: psycopg.Connection) -> None:
 
 
 @pytest.mark.wc
-def test_subset_selects_updates_of_a_payload(conn: psycopg.Connection) -> None:
-    content = "select pgcombine_internal.handoff_content('wc', pgcombine_internal.handoff_subset(%s, %s))"
-    assert one(conn, content, PAYLOAD, [2]) == [{"word": "sp ark", "n": "2"}]
-
-
-@pytest.mark.wc
 def test_a_token_that_comes_twice_is_applied_once(conn: psycopg.Connection) -> None:
     conn.execute("select pgcombine_internal.handoff_handshake('a')")
     token, digest, other = new_token(), uuid4(), uuid4()

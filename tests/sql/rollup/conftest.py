@@ -7,8 +7,8 @@ import pytest
 
 
 @pytest.fixture
-def src(conn: psycopg.Connection) -> psycopg.Connection:
-    """An autocommit connection to a database with the empty table ``src``."""
-    conn.execute("set search_path = public; grant usage on schema public to public")
-    conn.execute("create table src (id int, k text, v int, w numeric, f float8, at timestamptz)")
-    return conn
+def src(tx: psycopg.Connection) -> psycopg.Connection:
+    """An autocommit connection to the module's database, with the empty table ``src``."""
+    tx.execute("set search_path = public; grant usage on schema public to public")
+    tx.execute("create table src (id int, k text, v int, w numeric, f float8, at timestamptz)")
+    return tx
