@@ -171,7 +171,7 @@ comment on table pgcombine.pass_minute is
 
 create type pgcombine.plan as (
     queue text, bucket integer, pass bigint, began timestamptz, mark txid_snapshot, marks txid_snapshot[],
-    marks_mask bigint, reads boolean[], range_mask bigint, hash_range bigint, pending bigint, more boolean,
+    marks_mask bigint, reads boolean[], range_mask bigint, hash_range bigint, batch text, more boolean,
     has_quarantined boolean, first_page bigint
 );
 comment on type pgcombine.plan is 'The plan of a pass; pgcombine_internal.plan_pass explains it.';

@@ -16,6 +16,6 @@ begin
         format('its buckets are 0 to %s', _queue.buckets - 1));
     _plan := pgcombine_internal.plan_pass(_queue, combine_sql.bucket,
         array(select o.observer from pgcombine.observer o where o.queue = _queue.queue));
-    return pgcombine_internal.pass_sql(_queue, bucket, (_plan.pending >= 1000) is not true);
+    return pgcombine_internal.pass_sql(_queue, bucket, _plan.batch <> 'large');
 end
 $$;

@@ -16,9 +16,8 @@
 --                  or these take more than 64 megabytes, passes take hash ranges in turn. So a pass takes little more
 --                  than the limit, unless a 32nd of the backlog is more (see next_hash_range). After cancelled passes
 --                  the limit is lower (see fail_pass)
---   pending        number of updates that the pass takes; if the caller names a hash range, that of all keys. If
---                  the segments are too small for more than the limit, updates aren't counted: 1000 then means many,
---                  null few
+--   batch          large: the pass takes a thousand updates or more. small: fewer, perhaps none, since the updates in
+--                  small segments aren't counted. none: no updates. run_pass chooses its statement by it
 --   more           whether updates of other keys may be pending: always true if the caller names a hash range
 --                  (range_mask above 0)
 --   has_quarantined  whether the queue has quarantined keys, whose updates go into the quarantine
@@ -38,6 +37,7 @@ declare
     _condition text;
     _source text;
     _failed boolean;
+    _pending bigint; -- number of updates that the pass takes, as far as they are counted
     _size bigint; -- bytes of the segments that may hold pending updates
     _most bigint; -- maximum number of updates that the pass takes
     _turn bigint; -- after a cancelled pass: which hash range to take (see next_hash_range)
@@ -72,7 +72,7 @@ begin
     from pgcombine.failure f where f.queue = _queue.queue and f.bucket = plan_pass.bucket;
 
     if cardinality(_tables) = 0 then
-        _plan.pending := 0;
+        _plan.batch := 'none';
         _plan.reads := array_fill(false, array[_queue.segments::integer]);
     else
         _plan.reads := array(
@@ -86,13 +86,13 @@ begin
             _most := greatest(coalesce(_most, _queue.pass_limit), 1);
             _source := pgcombine_internal.log_sql(_queue.queue, _tables, _condition);
             execute format('select count(*) from (select from %s limit %s) as pending', _source, _most + 1)
-            into _plan.pending;
+            into _pending;
             if plan_pass.range_mask is not null then
                 null;
-            elsif _plan.pending > _most
-               or _plan.pending > 1 and pgcombine_internal.takes_bytes(_queue, 67108864, _source) then
+            elsif _pending > _most
+               or _pending > 1 and pgcombine_internal.takes_bytes(_queue, 67108864, _source) then
                 select s.range_mask, s.hash_range, s.updates, s.updates < s.pending
-                into _plan.range_mask, _plan.hash_range, _plan.pending, _plan.more
+                into _plan.range_mask, _plan.hash_range, _pending, _plan.more
                 from pgcombine_internal.next_hash_range(_queue, _source, _plan.marks_mask, _plan.marks, _most, _turn) s;
             end if;
         elsif _size > 131072 then
@@ -105,9 +105,10 @@ begin
                         - 32 * _queue.buckets / _queue.partitions), _condition),
                         ' union all '))
                 from unnest(_tables) t)
-            into _plan.pending;
-            _plan.pending := case when _plan.pending = 1000 then 1000 end;
+            into _pending;
+            _pending := greatest(_pending, 1); -- other pages may have updates, too
         end if;
+        _plan.batch := case when _pending >= 1000 then 'large' when _pending = 0 then 'none' else 'small' end;
     end if;
     if _queue.expire_when is not null and _failed is null and not _plan.more and plan_pass.range_mask is null then
         if from_page = -1 then
