@@ -31,7 +31,7 @@ begin
     updates := 0;
     while _claimed < 100 loop
         _claimed := _claimed + 1;
-        -- after a pass without updates the bucket has no old failure (see end_pass)
+        -- after a pass without updates the bucket has no old failure (see forget_failure)
         foreach _bucket in array array(
             select b.bucket from pgcombine_internal.busy(drain.queue) b where b.bucket <> all (_left)
             union

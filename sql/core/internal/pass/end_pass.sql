@@ -1,24 +1,19 @@
--- pgcombine_internal.end_pass(queue, plan, updates, keys, changes, expired) → next page
+-- pgcombine_internal.end_pass(queue, plan, updates, keys, changes)
 -- Writes a pass to the journal: from now on its mark says which updates are combined. A pass over all keys gets a
 -- journal row only if it took updates. If the keys have no stable hash (see stable_hash), the function deletes the
 -- updates that the pass took.
--- Returns the page where the scan for expired keys continues. Null: the scan has ended, or the pass didn't scan.
---   queue    the queue's row
---   expired  number of expired keys that the pass has removed. If this is 10000, the limit of a pass, the next pass
---            scans the same pages
--- Tables written: pass; <queue>_updates, if keys have no stable hash; failure, if a failure of the bucket is recorded;
--- expiry, if the pass scanned for expired keys, or by forget_failure.
+--   queue  the queue's row
+-- Tables written: pass; <queue>_updates, if keys have no stable hash.
 -- Errors: 40001 another pass over the bucket has committed since this pass's snapshot; run the pass again.
 create or replace function pgcombine_internal.end_pass(queue pgcombine.queue, plan pgcombine.plan, updates bigint,
-    keys bigint, changes bigint, expired bigint default 0)
-returns bigint
+    keys bigint, changes bigint)
+returns void
 language plpgsql
 as $$
 declare
     _queue constant pgcombine.queue := end_pass.queue;
     _plan constant pgcombine.plan := end_pass.plan;
     _segments text[];
-    _next bigint;
 begin
     if end_pass.updates > 0 or _plan.range_mask > 0 then
         insert into pgcombine.pass (queue, bucket, pass, mark, range_mask, hash_range, began, updates, keys, changes)
@@ -40,19 +35,5 @@ begin
             end loop;
         end if;
     end if;
-    if not _plan.more then
-        perform pgcombine_internal.forget_failure(_plan.queue, _plan.bucket);
-    else -- doubles the bucket's limit, which fail_pass has halved
-        update pgcombine.failure f
-        set pass_limit = nullif(least(2 * greatest(f.pass_limit, 1), _queue.pass_limit), _queue.pass_limit)
-        where f.queue = _plan.queue and f.bucket = _plan.bucket and f.pass_limit is not null;
-    end if;
-    if _plan.first_page is not null then
-        _next := _plan.first_page + case when end_pass.expired < 10000 then 1024 else 0 end;
-        -- after a pass that took updates, the scan pauses for as long as the pass has run
-        return pgcombine_internal.schedule_expiry(_plan.queue, _plan.bucket, _plan.first_page, _next,
-            case when end_pass.updates > 0 then clock_timestamp() - _plan.began else interval '0 s' end);
-    end if;
-    return null;
 end
 $$;

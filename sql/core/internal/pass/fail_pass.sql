@@ -3,7 +3,7 @@
 -- grows with each failure, from a fifth of a second to about a minute. A pass that takes all updates deletes the
 -- record.
 -- A pass that the server cancelled, for example at the statement timeout, would take as long the next time. So the next
--- pass takes half as many updates, and workers run it at once (see smaller). end_pass doubles the number after each
+-- pass takes half as many updates, and workers run it at once (see smaller). forget_failure doubles the number after a
 -- success. No search for failing keys follows a cancelled pass, but a search may lower the number, too.
 -- After a failure, passes over the bucket remove no expired keys until one has taken all updates. If the failed pass
 -- also removed expired keys, the function records their first page for forget_failure.

@@ -8,7 +8,7 @@
 --   observers, from_page, range_mask, hash_range  see plan_pass
 --   arrived    whether an observer of the caller reads the folded updates
 --   expired    number of expired keys that the pass has removed, except keys whose updates it took
---   next_page  where the scan for expired keys continues (see end_pass). If the pass didn't scan: from_page, or null
+--   next_page  where the scan for expired keys continues (see schedule_expiry). Without a scan: from_page, or null
 --              for -1
 --   observe    Python observers that the caller must run over the changes before it commits, in this order. The changes
 --              are the rows of the cursor pgcombine_changes, which the server stores, on disk if they are many. The
@@ -17,8 +17,8 @@
 -- The claim comes first. Under read committed the pass then sees all that was committed before the claim. Under
 -- repeatable read the snapshot is older than the claim. If another pass has committed in between, this pass raises
 -- 40001, and the caller runs it again.
--- Tables written: <queue>_values; those of end_pass; <queue>_quarantine and quarantined_key, if keys are quarantined;
--- those of the observers.
+-- Tables written: <queue>_values; those of end_pass, forget_failure and schedule_expiry; <queue>_quarantine and
+-- quarantined_key, if keys are quarantined; those of the observers.
 -- Errors: those of claim_bucket and plan_pass; 40001 another pass over the bucket has committed since this pass's
 -- snapshot, or the queue's definition changed during the pass; 54000 see refuse_bytes; the errors of combiners and
 -- observers.
@@ -82,10 +82,14 @@ begin
         end if;
     end if;
     updates := updates + _quarantined;
-    next_page := pgcombine_internal.end_pass(_queue, _plan, updates, keys, changes, expired);
-    if _plan.first_page is null then
-        next_page := nullif(run_pass.from_page, -1);
-    end if;
+    perform pgcombine_internal.end_pass(_queue, _plan, updates, keys, changes);
+    perform pgcombine_internal.forget_failure(_queue, _plan);
+    next_page := case when _plan.first_page is null then nullif(from_page, -1) else
+        -- after 10000 keys, the limit of a pass, the next pass scans the same pages; after a pass that took updates,
+        -- the scan pauses for as long as the pass has run
+        pgcombine_internal.schedule_expiry(_queue.queue, _plan.bucket, _plan.first_page,
+            _plan.first_page + case when expired < 10000 then 1024 else 0 end,
+            case when updates > 0 then clock_timestamp() - _plan.began else interval '0 s' end) end;
     if current_setting('transaction_isolation') not in ('repeatable read', 'serializable')
        and (pgcombine_internal.require_queue(_queue.queue)).pass is distinct from _queue.pass
     then

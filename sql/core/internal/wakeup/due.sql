@@ -3,7 +3,7 @@
 -- fail_pass), and those that are due for a scan for expired keys. The function leaves out paused queues, and buckets
 -- with a failure whose retry_at is in the future. A bucket with a failure may have no pending updates, for example if
 -- another pass took all of them before the failure was recorded. Then a pass that takes no updates deletes the record
--- (see end_pass).
+-- (see forget_failure).
 create or replace function pgcombine_internal.due(inout queue text default null, out bucket integer)
 returns setof record
 language sql stable
