@@ -221,3 +221,19 @@ def test_snapshot_older_than_the_journal_is_refused(conn: psycopg.Connection, ds
             late.execute("select pgcombine.combine('wc', 0)")
         assert caught.value.diag.message_hint == "begin a new transaction"
     assert values(conn) == {"b": 2}
+
+
+def test_update_of_a_rebuckets_own_transaction_is_kept(conn: psycopg.Connection) -> None:
+    """Also if the transaction's id begins a round, and no later id has ended: then its snapshot ends before the id."""
+    make_log(conn)
+    kept = 0
+    for number in range(50):
+        conn.execute("do $$ begin while txid_current() % 16 <> 15 loop commit; end loop; end $$")
+        with conn.transaction():
+            add(conn, {"a": 1})
+            kept += one(conn, "select txid_current() >= txid_snapshot_xmax(txid_current_snapshot())")
+            conn.execute("select pgcombine.rebucket('wc', %s)", (2 - number % 2,))
+        combine_all(conn)
+        assert values(conn) == {"a": number + 1}
+        if kept == 3:
+            break

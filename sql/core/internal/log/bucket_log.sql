@@ -46,7 +46,9 @@ begin
         _open := array(select distinct x from unnest(marks) m (mark), txid_snapshot_xip(m.mark) x where x < _end
             order by x);
     end if;
-    _last := txid_snapshot_xmax(coalesce(new, txid_current_snapshot())) - 1;
+    -- the transaction's own id can be beyond its snapshot's xmax
+    _last := greatest(txid_snapshot_xmax(coalesce(new, txid_current_snapshot())) - 1,
+        case when new is null then txid_current_if_assigned() end);
 
     for _round in _end >> _queue.segment_bits .. least(_last >> _queue.segment_bits,
         (_end >> _queue.segment_bits) + _queue.segments - 1) loop
