@@ -10,7 +10,7 @@ from support.packages import PACKAGE, ROOT
 
 NAMES = re.compile(
     r"export|handoff|\bhints\b|hinted|(?<!session_)replica(?! identity|tion[ _]slot|tion_role)|replay|spark|rollup|"
-    r"[._]feed\b|\bfeed_|shard|phrasecount|\bweb(hook)?\b",
+    r"[._]feed\b|\bfeed_|change_(log|bucket)|shard|phrasecount|\bweb(hook)?\b",
     re.IGNORECASE,
 )
 PACKAGES = ("database", "embedded", "runtime", "queue", "worker")
@@ -52,7 +52,7 @@ def test_core_names_no_component() -> None:
         "    select * from pgcombine.handoff_queue;",
         "-- dead loads from Spark",
         "from pgcombine.rollup r",
-        "from pgcombine.feed_bucket b",
+        "from pgcombine.change_bucket b",
         "-- how many hints wait",
         "replicated boolean,",
         "call pgcombine.replay()",

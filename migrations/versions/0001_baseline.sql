@@ -311,6 +311,58 @@ comment on table pgcombine.hook is
     'enqueue: enqueue runs it if there is no queue $1, with the token $2 and the updates $3. It returns the number of '
     'appended updates, or null if the component has nothing of this name.';
 
+-- changes: feeds and exports ------------------------------------------------------------------------------------------
+
+create sequence pgcombine.change_sequence;
+comment on sequence pgcombine.change_sequence is 'The numbers seq of the changes of all queues.';
+
+create table pgcombine.change_log (
+    queue      text primary key references pgcombine.queue,
+    number     bigint not null generated always as identity (minvalue 0),
+    feed       text unique,
+    retention  interval not null default '5 min',
+    max_bytes  bigint,
+    segment    smallint not null default 0,
+    since      timestamptz not null default now(),
+    closed     timestamptz[] not null default array_fill(null::timestamptz, '{6}'),
+    reclaimed  jsonb not null default '{}',
+    turns      jsonb[] not null default '{}',
+    created_at timestamptz not null default now()
+);
+comment on table pgcombine.change_log is
+    'One row for each queue whose changes are kept, for a feed, for exports, or for both. Passes read the row, upkeep '
+    'writes it.';
+comment on column pgcombine.change_log.number is
+    'A number that no other log has. Sequences begin at number * 2 ^ 40, so offsets of former feeds are too old.';
+comment on column pgcombine.change_log.feed is
+    'Name of the feed as which consumers read the changes; null: only exports do.';
+comment on column pgcombine.change_log.segment is 'The partition of <queue>_changes into which passes write.';
+comment on column pgcombine.change_log.since is 'When passes began to write into the segment.';
+comment on column pgcombine.change_log.closed is
+    'For each segment when passes stopped writing into it; null: the segment is empty or in use.';
+comment on column pgcombine.change_log.reclaimed is
+    'For each bucket the last sequence that was truncated. Later changes are kept. No entry: number * 2 ^ 40.';
+comment on column pgcombine.change_log.turns is
+    'For each rebucket since the first kept change, the last sequences of the buckets before it.';
+
+create table pgcombine.change_bucket (
+    queue  text not null references pgcombine.change_log on delete cascade,
+    bucket integer not null,
+    last   bigint not null,
+    primary key (queue, bucket)
+) with (fillfactor = 50);
+comment on table pgcombine.change_bucket is
+    'The sequence of each bucket''s last change. A pass over the bucket raises it, in the statement of the pass.';
+
+create table pgcombine.feed_consumer (
+    queue        text not null references pgcombine.change_log on delete cascade,
+    consumer     text not null,
+    after        jsonb not null,
+    committed_at timestamptz not null default now(),
+    primary key (queue, consumer)
+);
+comment on table pgcombine.feed_consumer is 'How far registered consumers have read the feed of a queue.';
+
 -- exports -------------------------------------------------------------------------------------------------------------
 
 create table pgcombine.destination_state (
@@ -338,22 +390,18 @@ comment on table pgcombine.destination_state is
 comment on column pgcombine.destination_state.ticket is
     'Grows with each failure, change of the state and probe. The report of an attempt with an older ticket is ignored.';
 
-create sequence pgcombine.export_sequence;
-comment on sequence pgcombine.export_sequence is 'The numbers seq of the entries of all exports.';
-
 create table pgcombine.export (
     export       text primary key,
     queue        text not null references pgcombine.queue,
     exporter     text not null check (exporter in ('python', 'postgres', 'files', 'webhook')),
     target       text,
     target_table text,
-    buckets      integer not null check (buckets between 1 and 1024),
     batch        integer not null check (batch > 0),
     compact      boolean not null,
     created_at   timestamptz not null default now(),
     owner        text,
     epoch        bigint not null default 0,
-    sweep        bigint,
+    sweep        boolean not null default false,
     format       text,
     constraint export_format check (format is null or format = 'cloudevents' and exporter = 'webhook')
 );
@@ -364,31 +412,44 @@ comment on column pgcombine.export.owner is
 comment on column pgcombine.export.epoch is
     'Grows with each change of owner. The exporter postgres delivers only if no higher epoch is at the destination.';
 comment on column pgcombine.export.sweep is
-    'Highest sequence of a full state that is being delivered. After it the exporter marks all other keys as deleted.';
+    'Whether the exporter is to mark the keys that the full state of a new owner lacks as deleted.';
 comment on column pgcombine.export.format is
     'Format of the bodies that the exporter webhook sends: cloudevents; null: one object with all entries.';
 
 create table pgcombine.export_bucket (
     export       text not null references pgcombine.export on delete cascade,
     bucket       integer not null,
+    after        bigint,
+    full_after   jsonb,
+    full_seq     bigint,
+    full_end     bigint,
     delivered    bigint not null default 0,
     delivered_at timestamptz,
     primary key (export, bucket),
     constraint export_bucket_sane check (delivered between 0 and 4000000000000000000 and isfinite(delivered_at))
 );
 comment on table pgcombine.export_bucket is
-    'One row for each bucket of an export. The worker that delivers from the bucket locks the row.';
+    'How far an export has delivered each bucket''s changes. The worker that delivers them locks the row.';
+comment on column pgcombine.export_bucket.after is
+    'The changes up to this sequence are delivered; null: another server delivers the export.';
+comment on column pgcombine.export_bucket.full_after is
+    'A full state is delivered up to this key, in the order of keys; {}: none of its keys. Null: no full state is due.';
+comment on column pgcombine.export_bucket.full_seq is 'The last number that an entry of the full state has got.';
+comment on column pgcombine.export_bucket.full_end is 'The last number that an entry of the full state may get.';
 
-create table pgcombine.export_quarantine (
+create table pgcombine.export_entry (
+    id     bigint primary key generated always as identity,
     export text not null references pgcombine.export on delete cascade,
+    bucket integer not null,
     seq    bigint not null,
     entry  jsonb not null,
-    error  text not null,
-    since  timestamptz not null default now(),
-    primary key (export, seq)
+    error  text,
+    since  timestamptz not null default now()
 );
-comment on table pgcombine.export_quarantine is
-    'Entries that a destination refused for their data. They stay here until an operator retries or drops them.';
+create index export_entry_bucket on pgcombine.export_entry (export, bucket, seq);
+comment on table pgcombine.export_entry is
+    'Entries that an export holds itself. Those without an error wait for delivery again. The others are in '
+    'quarantine: the destination refused them, or an earlier entry of their key.';
 
 -- hinted handoff ------------------------------------------------------------------------------------------------------
 
@@ -652,53 +713,6 @@ comment on table pgcombine.rollup_part is 'One row for each table whose rows cou
 comment on column pgcombine.rollup_part.part is
     'The source of the rollup, one of its partitions, or a table that inherits from it.';
 
--- feeds ---------------------------------------------------------------------------------------------------------------
-
-create table pgcombine.feed (
-    feed       text primary key,
-    number     bigint not null generated always as identity (minvalue 0),
-    queue      text not null references pgcombine.queue,
-    retention  interval not null,
-    max_bytes  bigint,
-    segment    smallint not null default 0,
-    since      timestamptz not null default now(),
-    closed     timestamptz[] not null default array_fill(null::timestamptz, '{6}'),
-    reclaimed  jsonb not null default '{}',
-    turns      jsonb[] not null default '{}',
-    created_at timestamptz not null default now()
-);
-comment on table pgcombine.feed is
-    'One row for each feed: the queue whose changes it keeps, and for how long. Passes read the row, upkeep writes it.';
-comment on column pgcombine.feed.number is
-    'A number that no other feed has. Sequences begin at number * 2 ^ 40, so offsets of former feeds are too old.';
-comment on column pgcombine.feed.segment is 'The partition of <feed>_feed into which passes write.';
-comment on column pgcombine.feed.since is 'When passes began to write into the segment.';
-comment on column pgcombine.feed.closed is
-    'For each segment when passes stopped writing into it; null: the segment is empty or in use.';
-comment on column pgcombine.feed.reclaimed is
-    'For each bucket the last sequence that was truncated. Later changes are kept. No entry: number * 2 ^ 40.';
-comment on column pgcombine.feed.turns is
-    'For each rebucket since the first kept change, the last sequences of the buckets before it.';
-
-create table pgcombine.feed_bucket (
-    feed   text not null references pgcombine.feed on delete cascade,
-    bucket integer not null,
-    queue  text not null,
-    last   bigint not null,
-    primary key (feed, bucket)
-) with (fillfactor = 50);
-comment on table pgcombine.feed_bucket is
-    'The last sequence of each bucket of a feed. A pass over the bucket raises it, in the statement of the pass.';
-
-create table pgcombine.feed_consumer (
-    feed         text not null references pgcombine.feed on delete cascade,
-    consumer     text not null,
-    after        jsonb not null,
-    committed_at timestamptz not null default now(),
-    primary key (feed, consumer)
-);
-comment on table pgcombine.feed_consumer is 'How far registered consumers have read a feed.';
-
 -- shards --------------------------------------------------------------------------------------------------------------
 
 create table pgcombine.front (
@@ -758,13 +772,15 @@ begin
         ('{export}', '{compact}', 'Whether waiting entries of a key are delivered as one.'),
         ('{export_bucket}', '{delivered}', 'Number of entries delivered or quarantined.'),
         ('{export_bucket}', '{delivered_at}', 'When entries were last delivered or quarantined.'),
-        ('{export_quarantine}', '{seq}', 'Number of the entry.'),
-        ('{export_quarantine}', '{entry}', 'The entry, as a JSON object.'),
+        ('{export_entry}', '{seq}', 'Number of the entry.'),
+        ('{export_entry}', '{id}', 'Number of the row.'),
+        ('{export_entry}', '{entry}', 'The entry, as a JSON object.'),
+        ('{export_entry}', '{error}', 'Why it is in quarantine; null: it waits.'),
         ('{failure}', '{last}', 'When a pass last failed.'),
-        ('{feed}', '{retention}', 'How long changes are kept at least.'),
-        ('{feed}', '{max_bytes}', 'Size up to which changes older than the retention stay for registered consumers; '
-            'null: none stay.'),
-        ('{feed_bucket}', '{last}', 'Sequence of the last change.'),
+        ('{change_log}', '{retention}', 'How long changes are kept at least.'),
+        ('{change_log}', '{max_bytes}', 'Size up to which changes older than the retention stay for registered '
+            'consumers; null: none stay.'),
+        ('{change_bucket}', '{last}', 'Sequence of the last change.'),
         ('{feed_consumer}', '{consumer}', 'Name of the consumer.'),
         ('{feed_consumer}', '{after}', 'The offset up to which it has read.'),
         ('{feed_consumer}', '{committed_at}', 'When it registered the offset.'),

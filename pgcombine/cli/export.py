@@ -70,9 +70,6 @@ def create(
     batch: Annotated[
         int, typer.Option("--batch", min=1, callback=whole(32), help="Greatest number of entries in a delivery.")
     ] = 10_000,
-    buckets: Annotated[
-        int, typer.Option("--buckets", min=1, callback=whole(32), help="Number of workers that can deliver at once.")
-    ] = 4,
     body: Annotated[
         str | None, typer.Option("--format", help="Format of the exporter webhook: cloudevents sends CloudEvents.")
     ] = None,
@@ -93,7 +90,6 @@ def create(
             existing=existing,
             compact=compact,
             batch=batch,
-            buckets=buckets,
             format=body,
         ).create(connection)
     report_state("export", name, "created", as_json)

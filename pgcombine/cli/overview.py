@@ -35,7 +35,7 @@ def read(connection: Connection, *, fresh: bool = False) -> Found:
         "queues": figures.status(connection, fresh=fresh),
         "rollups": rollups(connection),
         "fronts": shards(connection),
-        "exports": exports(connection, exact=False),
+        "exports": exports(connection),
         "feeds": feeds(connection),
         "workers": figures.workers(connection),
         "old_snapshots": old_snapshots(connection),

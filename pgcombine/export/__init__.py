@@ -1,15 +1,16 @@
 """Export queues deliver the changes of passes to other systems.
 
-*States.* A pass writes its changes as entries of ``<export>_exports``, where they *wait*. The export divides them into
-buckets of its own. A worker *claims* such a bucket. In one transaction the worker deletes entries of the bucket and
-delivers them. An entry that the destination refuses for its data is *quarantined*, until an operator retries or drops
-it. A change of the export's owner ends the quarantine, too, and if the export compacts (option ``compact``), so does
-the delivery of a later entry of the key. The destination is ``up``, ``suspect``, ``down`` or ``paused``.
+*States.* A pass writes its changes into the table ``<queue>_changes``, once for all exports and the feed of the queue
+(:mod:`pgcombine.feed`). An export stores for each bucket of the queue up to which change it has delivered them. A
+worker *claims* a bucket. In one transaction the worker delivers the next changes, as *entries*, and stores how far it
+is. An entry that the destination refuses for its data is *quarantined*, with the later ones of its key, until an
+operator retries or drops it. A change of the export's owner ends the quarantine, too. The destination is ``up``,
+``suspect``, ``down`` or ``paused``.
 
-*Guarantees.* Each change is written as one entry, in the pass's transaction. The pass draws sequence numbers while it
-holds its bucket of the queue, so a key's numbers grow in the order in which its passes commit. The commit of an entry
-is on disk before the entry is delivered, so that no crash takes back a delivered entry. Delivery is at least once. A
-destination that compares sequence numbers ignores what was delivered before.
+*Guarantees.* Each change is one entry, which the pass's transaction writes. The pass draws the entries' numbers while
+it holds its bucket of the queue, so a key's numbers grow in the order in which its passes commit. The commit of a
+change is on disk before the entry is delivered, so that no crash takes back a delivered entry. Delivery is at least
+once. A destination that compares sequence numbers ignores what was delivered before.
 
 *Failures.* If a worker dies before its commit, its claim ends with its connection, and its entries wait again. After a
 failure of the destination, one worker at a time tries again, at growing intervals. A worker without waiting entries

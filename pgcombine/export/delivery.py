@@ -1,13 +1,13 @@
-"""One batch of an export: its entries are deleted from a bucket and delivered in one transaction.
+"""One batch of an export: the next changes of a bucket, delivered in one transaction that also stores how far it is.
 
-The transaction is on the ``claims`` connection. It claims the bucket, deletes the entries, delivers them, and commits.
-After a failure before the commit, the entries are still there. Before they are delivered, the query ``flush_commits``
-makes the commits that wrote them durable. This query runs on the ``control`` connection, which is in autocommit. The
-destination's state is also reported on that connection.
+The transaction is on the ``claims`` connection. It claims the bucket, takes its next entries
+(``pgcombine_internal.export_take``), delivers them, and commits. After a failure before the commit, the entries wait
+again. Before they are delivered, the query ``flush_commits`` makes the commits that wrote them durable. This query runs
+on the ``control`` connection, which is in autocommit. The destination's state is also reported on that connection.
 
-Entries that the destination refuses for their data are quarantined in the transaction that delivers the others. The
-search for such entries uses small batches. Each batch is committed, so a killed worker loses only the search of the
-batch in progress.
+Entries that the destination refuses for their data, and later entries of their keys in the batch, are quarantined in
+the transaction that delivers the others. The search for such entries uses small batches. Each batch is committed, so a
+killed worker loses only the search of the batch in progress.
 
 If several servers have the export, one of them can be made its owner, and then only the owner delivers. If the
 destination accepts only deliveries of another server, this server records that server as the owner and stops
@@ -80,9 +80,9 @@ class Delivery:
         ticket: int | None = None
         try:
             with translated(), self._claims.transaction():
-                (bucket,) = one(
+                bucket, high = one(
                     self._claims,
-                    "select pgcombine_internal.claim_export(%s) from pgcombine_internal.portable_text()",
+                    "select c.* from pgcombine_internal.portable_text(), pgcombine_internal.claim_export(%s) c",
                     self._export,
                 )
                 sweep = self._own()  # the owner doesn't change while a bucket is claimed
@@ -94,7 +94,7 @@ class Delivery:
                 count = 0
                 if bucket is not None:
                     with span("deliver", self._export, bucket) as told:
-                        count = self._deliver(bucket)
+                        count = self._deliver(bucket, high)
                         told(count)
             if sweep:
                 self._sweep()
@@ -110,12 +110,12 @@ class Delivery:
             self.destination.failed(error, ticket)
             return Nothing.FAILED
         self.destination.delivered(ticket)
-        return count or Nothing.IDLE
+        return Nothing.IDLE if bucket is None else count
 
     def waits(self) -> bool:
         """Whether an entry waits in a bucket that no worker has claimed."""
         with translated():
-            return one(self._control, "select pgcombine_internal.claim_export(%s)", self._export) != (None,)
+            return one(self._control, "select bucket from pgcombine_internal.claim_export(%s)", self._export) != (None,)
 
     def _own(self) -> bool:
         """Pass the owner to an exporter that needs it. Returns whether a sweep by this exporter is still to be done."""
@@ -129,55 +129,77 @@ class Delivery:
         return bool(sweep)
 
     def _sweep(self) -> None:
-        (until,) = one(self._control, "select pgcombine_internal.export_sweep(%s)", self._export)
-        if until is not None and isinstance(self._exporter, OwnedExporter):
-            self._exporter.sweep(until)
-            self._control.execute(sqlfiles.query("export_swept"), (self._export, until))
+        row = self._control.execute(sqlfiles.query("export_sweep"), (self._export,)).fetchone()
+        if row is not None and isinstance(self._exporter, OwnedExporter):
+            self._exporter.sweep(row[0])
+            self._control.execute(sqlfiles.query("export_swept"), (self._export, row[0]))
 
-    def _deliver(self, bucket: int) -> int:
+    def _deliver(self, bucket: int, high: int | None) -> int:
         try:
             with self._claims.transaction():
-                count = self._whole(bucket)
+                count = self._whole(bucket, high)
             self._size = min(self._batch, _GROWTH * self._size)
         except DeliveryRejectedError:
             self._size = min(self._size, SEARCH_ENTRIES)
-            count = self._search(bucket)
+            count = self._search(bucket, high)
         self._claims.execute(sqlfiles.query("export_delivered").encode(), (count, self._export, bucket))
         log.debug("export.delivered export=%s bucket=%d entries=%d", self._export, bucket, count)
         return count
 
-    def _whole(self, bucket: int) -> int:
+    def _whole(self, bucket: int, high: int | None) -> int:
         """Deliver a batch. Raises DeliveryRejectedError if the destination refuses one of its entries."""
         if not isinstance(self._exporter, RawExporter):
-            entries = self._entries(bucket)
-            self._exporter.deliver(entries)
+            entries = self._entries(bucket, high)
+            if entries:
+                self._exporter.deliver(entries)
             return len(entries)
-        take = sql.SQL("copy ({}) to stdout").format(sql.SQL(self._take(bucket, raw=True)))
+        take = sql.SQL("copy ({}) to stdout").format(sql.SQL(self._take(bucket, high, raw=True)))
         with self._claims.cursor() as cursor:
             with cursor.copy(take) as copy:
                 self._exporter.load(_joined(copy), self._flush)
             return cursor.rowcount
 
-    def _search(self, bucket: int) -> int:
-        """Deliver a batch without the entries that the destination refuses, and quarantine these."""
-        entries = self._entries(bucket)
-        outcome = bisect(entries, self._exporter.deliver)
+    def _search(self, bucket: int, high: int | None) -> int:
+        """Deliver a batch without the entries that the destination refuses, and quarantine these and what follows them.
+
+        The entries of a key are one part of the batch. If the destination refuses them, they are delivered one by one
+        up to the first refused one.
+        """
+        entries = self._entries(bucket, high)
+        keys = [list(group) for _, group in itertools.groupby(entries, key=lambda entry: entry.key)]
+        outcome = bisect(keys, lambda part: self._exporter.deliver([entry for key in part for entry in key]))
         if outcome.down is not None:
             raise outcome.down
-        for entry, error in outcome.rejected:
-            self._claims.execute(sqlfiles.query("export_refused").encode(), (self._export, str(error), entry.json))
-            log.error("export.quarantined export=%s seq=%d error=%s", self._export, entry.seq, error)
+        for key, error in outcome.rejected:
+            held, reason = self._from_refused(key, error)
+            for entry in held:
+                refused = (self._export, bucket, str(reason), entry.json)
+                self._claims.execute(sqlfiles.query("export_refused").encode(), refused)
+                log.error("export.quarantined export=%s seq=%d error=%s", self._export, entry.seq, reason)
         return len(entries)
 
-    def _entries(self, bucket: int) -> list[Entry]:
-        """Delete the entries of a batch, make the commits that wrote them durable, and return the entries."""
-        rows = self._claims.execute(self._take(bucket, raw=False).encode()).fetchall()
+    def _from_refused(
+        self, key: list[Entry], error: DeliveryRejectedError
+    ) -> tuple[list[Entry], DeliveryRejectedError]:
+        """Deliver a key's entries one by one up to the first refused one. Returns this and the later ones, and why."""
+        if len(key) > 1:
+            for place, entry in enumerate(key):
+                try:
+                    self._exporter.deliver([entry])
+                except DeliveryRejectedError as refused:
+                    return key[place:], refused
+            return [], error
+        return key, error
+
+    def _entries(self, bucket: int, high: int | None) -> list[Entry]:
+        """Take the entries of a batch, make the commits that wrote them durable, and return the entries."""
+        rows = self._claims.execute(self._take(bucket, high, raw=False).encode()).fetchall()
         self._flush()
         return [self._entry(row) for row in rows]
 
-    def _take(self, bucket: int, *, raw: bool) -> str:
-        statement = "select pgcombine_internal.export_take(%s, %s, %s, %s)"
-        return str(one(self._claims, statement, self._export, bucket, self._size, raw)[0])
+    def _take(self, bucket: int, high: int | None, *, raw: bool) -> str:
+        statement = "select pgcombine_internal.export_take(%s, %s, %s, %s, %s)"
+        return str(one(self._claims, statement, self._export, bucket, self._size, high, raw)[0])
 
     def _entry(self, row: tuple[object, ...]) -> Entry:
         *columns, seq, json = row

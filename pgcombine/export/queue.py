@@ -24,9 +24,8 @@ class ExportQueue:
     ``target`` depends on the exporter: a connection string without a password, a directory, or a URL. ``target_table``
     is the table that ``postgres`` fills (None: the table has the export's name). With ``existing`` the values that
     exist now are exported, too. With ``compact`` the entries of a key in a batch are delivered as one. ``batch`` is the
-    largest number of entries in a delivery. ``buckets`` is the largest number of loops of workers that deliver at the
-    same time. With ``format="cloudevents"`` the exporter ``webhook`` sends CloudEvents. Only :meth:`create` needs
-    arguments other than the name.
+    largest number of entries in a delivery. With ``format="cloudevents"`` the exporter ``webhook`` sends CloudEvents.
+    Only :meth:`create` needs arguments other than the name.
     """
 
     name: str
@@ -38,7 +37,6 @@ class ExportQueue:
     existing: bool = False
     compact: bool = True
     batch: int = 10_000
-    buckets: int = 4
     format: str | None = None
 
     def __repr__(self) -> str:
@@ -52,10 +50,10 @@ class ExportQueue:
         """
         yield Statement(
             "select pgcombine.create_export(%s, queue => %s, exporter => %s, target => %s, target_table => %s, "
-            "existing => %s, compact => %s, batch => %s, buckets => %s, format => %s)",
+            "existing => %s, compact => %s, batch => %s, format => %s)",
             (
                 *(self.name, self.queue, self.exporter, self.target, self.target_table),
-                *(self.existing, self.compact, self.batch, self.buckets, self.format),
+                *(self.existing, self.compact, self.batch, self.format),
             ),
         )
 
@@ -92,7 +90,7 @@ class ExportQueue:
 
     @in_transaction(queue="queue")
     def retry_quarantined(self, seq: int | None = None) -> Steps[int]:
-        """Make the quarantined entry ``seq`` wait for delivery again (None: all quarantined entries).
+        """Make the quarantined entry ``seq`` and those of the same key wait for delivery again (None: all).
 
         Returns the number of entries. Raises NotQuarantinedError if the entry ``seq`` isn't quarantined.
         """
@@ -124,15 +122,12 @@ def _dicts(statement: str, columns: Sequence[str], parameter: str | None) -> Ste
     return [dict(zip(columns, row, strict=True)) for row in found]
 
 
-def exports(connection: Any, name: str | None = None, *, exact: bool = True) -> list[dict[str, Any]]:
-    """Return the exports, or the one named ``name``: dicts of the columns of the view ``pgcombine.export_status``.
+def exports(connection: Any, name: str | None = None) -> list[dict[str, Any]]:
+    """Return the exports, or the one named ``name``: dicts of columns of the view ``pgcombine.export_stat``.
 
-    With ``exact=False``, the values are from ``pgcombine.export_stat``: ``pending`` is an estimate, since counting many
-    entries takes time, and ``lag_seconds`` is 0 for a paused export. The role needs the right monitor. Raises
-    ExportNotFoundError if there is no export of that name.
+    The role needs the right monitor. Raises ExportNotFoundError if there is no export of that name.
     """
-    statement = query("exports").replace("{view}", "export_status" if exact else "export_stat")
-    found: list[dict[str, Any]] = run(connection, _dicts(statement, _STATUS, name))
+    found: list[dict[str, Any]] = run(connection, _dicts(query("exports"), _STATUS, name))
     if name is not None and not found:
         raise ExportNotFoundError(f'there is no export "{name}" (pgcombine export ls lists them)')
     return found

@@ -157,16 +157,13 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
     destination can be reached. Each key gets an entry with a new sequence number. The entries are written in several
     transactions. After an error, call the function again. Workers then try a destination that is down at once. Returns
     the number of new entries, and the number of keys that are *moving*, which get no new entry. Raises the errors of
-    :func:`differences`, ExportError if the destination is ahead of this server, and ExportError or
-    InvalidDefinitionError if the queue was rebucketed meanwhile.
+    :func:`differences`, and ExportError if the destination is ahead of this server.
     """
     with translated():
         (found,) = exports(connection, export)
-        buckets, table = _layout(connection, found["queue"])
 
         def send(keys: str | None) -> int:
-            statement = "select pgcombine_internal.export_resync(%s, %s, %s)"
-            return sum(int(one(connection, statement, export, keys, bucket)[0]) for bucket in range(buckets))
+            return int(one(connection, "select pgcombine_internal.export_resync(%s, %s)", export, keys)[0])
 
         sent = moving = 0
         if every or found["exporter"] != "postgres":
@@ -181,25 +178,12 @@ def resync(connection: Connection, export: str, *, every: bool = False, target: 
                         f'the destination of export "{export}" is ahead of this server, for example at {ahead[0]}: it '
                         f"would ignore new entries of these keys (pgcombine export own {export} begins a new epoch)"
                     )
-                keys = [key for key, problem in portion if problem != "moving"]
-                sent += send(_array(keys))
+                if keys := [key for key, problem in portion if problem != "moving"]:
+                    sent += send(_array(keys))
                 moving += len(portion) - len(keys)
-        if _layout(connection, found["queue"]) != (buckets, table):
-            raise ExportError(f'queue "{found["queue"]}" was rebucketed meanwhile: run the resync again')
         if found["state"] in ("suspect", "down"):  # a missing table was the reason, perhaps
             connection.execute("select pgcombine.resume_export(%s)", (export,))
     return sent, moving
-
-
-def _layout(connection: Connection, queue: str) -> tuple[int, int]:
-    """Return the number of a queue's buckets, and the OID of a table that a rebucket replaces."""
-    buckets, table = one(
-        connection,
-        "select buckets, to_regclass(pgcombine_internal.values_table(queue, 0))::oid::bigint "
-        "from pgcombine.queue where queue = %s",
-        queue,
-    )
-    return int(buckets), int(table)
 
 
 def _given_up(moving: dict[str, int | None]) -> Iterator[Difference]:

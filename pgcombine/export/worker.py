@@ -1,10 +1,10 @@
-"""Export workers deliver the entries of an export until an event stops them, or until no entry waits.
+"""Export workers deliver the changes of an export until an event stops them, or until none waits.
 
 * Delivery is at least once: an entry may be delivered again (:mod:`pgcombine.export.entries`).
 * If the destination fails, the entries stay. The destination is ``suspect`` and then ``down`` for all workers. One
   worker at a time tries again, at growing intervals (:mod:`pgcombine.runtime.destinations`).
 * Entries that the destination refuses for their data are found by halving the batch, and quarantined.
-* Several workers may run. A worker claims a bucket of the export before it delivers the bucket's entries. A dead
+* Several workers may run. A worker claims a bucket of the queue before it delivers the bucket's entries. A dead
   worker's claim ends with its connection, and the entries whose delivery it hadn't committed wait again.
 * A loop without waiting entries sleeps. A pass with a change wakes the loop (:mod:`pgcombine.runtime.wakeup`).
 * A lost connection to the queue's own database is opened again with back-off. If the export is dropped, the worker ends
@@ -64,9 +64,15 @@ class _ExportListener(Listener):
 
     def sources(self) -> list[Source]:
         found = self._connection.execute(
-            "select to_regclass(format('pgcombine.%%I', %s || '_exports'))::oid", (self._export,)
+            "select e.queue, to_regclass(format('pgcombine.%%I', e.queue || '_changes'))::oid "
+            "from pgcombine.export e where e.export = %s",
+            (self._export,),
         )
-        return [Source(int(table), [f"pgcombine.export {self._export}"]) for (table,) in found if table is not None]
+        return [
+            Source(int(table), [f"pgcombine.changes {queue}", f"pgcombine.export {self._export}"])
+            for queue, table in found
+            if table is not None
+        ]
 
 
 class ExportWorker(Background):

@@ -251,8 +251,9 @@ class Feed:
 
     def _listen(self) -> Steps[_Idle]:
         """Listen, and try to take the idle lock, with which passes notify. Afterwards the caller reads once more."""
-        yield Statement(sql.SQL("listen {}").format(sql.Identifier(f"pgcombine.feed {self.name}")))
-        ((relation, state),) = yield Statement(query("feed_listen"), (self.name,))
+        ((queue,),) = yield Statement("select (pgcombine_internal.require_feed(%s)).queue", (self.name,))
+        yield Statement(sql.SQL("listen {}").format(sql.Identifier(f"pgcombine.changes {queue}")))
+        ((relation, state),) = yield Statement(query("feed_listen"), (queue,))
         return _Idle(int(relation), str(state))
 
     def _rest(self, idle: _Idle | None) -> Steps[None]:
@@ -269,7 +270,7 @@ class _Options(NamedTuple):
 
 
 class _Idle(NamedTuple):
-    """A feed's table, and the result of ``pgcombine_internal.take_idle_lock`` for it."""
+    """The table of the changes, and the result of ``pgcombine_internal.take_idle_lock`` for it."""
 
     relation: int
     state: str

@@ -1,9 +1,8 @@
 -- The rows that the component export registers with the core (see sql/core/component.sql).
 insert into pgcombine.right_privilege ("right", object, privileges) values
     ('monitor', 'pgcombine.destination', 'select'),
-    ('monitor', 'pgcombine.export_status', 'select'),
     ('monitor', 'pgcombine.export_stat', 'select');
-insert into pgcombine.component_table (name) values ('export_quarantine');
+insert into pgcombine.component_table (name) values ('export_entry');
 insert into pgcombine.hook (event, query) values
     ('close', $$
         select format('queue "%s" is exported by "%s"', e.queue, e.export),
@@ -11,4 +10,5 @@ insert into pgcombine.hook (event, query) values
                    'pgcombine export drop %1$s), or pass force => true to drop it with its entries', e.export),
                format('select pgcombine.drop_export(%L, force => true)', e.export)
         from pgcombine.export e where e.queue = $1 order by e.export$$),
-    ('regenerate', 'select pgcombine_internal.regenerate_export(e.export) from pgcombine.export e where e.queue = $1');
+    ('rebucket', 'select pgcombine_internal.rebucket_export(e) from pgcombine.export e where e.queue = $1'),
+    ('regenerate', 'select pgcombine_internal.regenerate_export(e) from pgcombine.export e where e.queue = $1');

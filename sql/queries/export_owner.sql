@@ -3,8 +3,8 @@
 -- sequence. Parameter: the name of the export.
 select coalesce(owner, ''), epoch,
        epoch * 1099511627776
-           + case when has_sequence_privilege('pgcombine.export_sequence', 'select')
-                  then coalesce(pg_sequence_last_value('pgcombine.export_sequence'), 0) end,
-       sweep is not null
+           + case when has_sequence_privilege('pgcombine.change_sequence', 'select')
+                  then coalesce(pg_sequence_last_value('pgcombine.change_sequence'), 0) end,
+       sweep
 from pgcombine.export
 where export = %s

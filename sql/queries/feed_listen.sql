@@ -1,4 +1,4 @@
--- Tries to take the idle lock of a feed's table. Returns the table and the result of take_idle_lock. Parameter: the
--- name of the feed.
+-- Tries to take the idle lock of the changes of a queue. Returns the table and the result of take_idle_lock. Parameter:
+-- the queue.
 select relation, pgcombine_internal.take_idle_lock(relation)
-from (select ('pgcombine.' || quote_ident(%s || '_feed'))::regclass::oid as relation) feed
+from (select ('pgcombine.' || quote_ident(%s || '_changes'))::regclass::oid as relation) changes

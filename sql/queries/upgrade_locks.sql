@@ -1,4 +1,4 @@
--- Locks the tables and views that every upgrade changes. The tables with updates or entries of exports come last, since
+-- Locks the tables and views that every upgrade changes. The tables with updates or changes come last, since
 -- passes and writers insert into them.
 -- If the statement doesn't get all locks within a moment, it releases those that it got, pauses and tries again, so
 -- that sessions that wait behind it go on. It gives up after lock_timeout. A moment is 50 to 800 ms, which is less than
@@ -19,15 +19,15 @@ begin
                     -- this takes the lock and changes nothing; lock table would also lock the tables that the view
                     -- reads
                     when c.relkind = 'v' then format('alter view %s owner to %s', c.oid::regclass, c.relowner::regrole)
-                    when c.relname ~ '_(updates|exports)$'
+                    when c.relname ~ '_(updates|changes)$'
                         then format('lock table only %s in share row exclusive mode', c.oid::regclass)
                     else format('lock table only %s in access exclusive mode', c.oid::regclass) end
                 from pg_class c
                 where c.relnamespace = to_regnamespace('pgcombine') and not c.relispartition
                   and (c.relkind = 'v' or c.relkind in ('r', 'p')
-                       and (c.relname = 'queue' or c.relname ~ '_(updates|exports)$'
+                       and (c.relname = 'queue' or c.relname ~ '_(updates|changes)$'
                             or exists (select from pg_policy p where p.polrelid = c.oid)))
-                order by c.relname ~ '_(updates|exports)$', c.relkind, c.relname
+                order by c.relname ~ '_(updates|changes)$', c.relkind, c.relname
             loop
                 perform set_config('lock_timeout',
                     greatest(1, (extract(epoch from _end - clock_timestamp()) * 1000)::integer)::text, true);

@@ -1,2 +1,3 @@
 -- The quarantined entries of exports, latest first. Parameter: the maximum number of entries.
-select export, seq, left(error, 2000) as error, since from pgcombine.export_quarantine order by since desc limit %s
+select export, seq, left(error, 2000) as error, since from pgcombine.export_entry
+where error is not null order by since desc limit %s

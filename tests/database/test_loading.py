@@ -230,7 +230,7 @@ def test_every_value_passes_each_way_out(conn: psycopg.Connection, dsn: str, ser
 
             leave(f"{name} postgres", table)
             quarantined = conn.execute(
-                "select count(*) from pgcombine.export_quarantine where starts_with(export, %s)", (name,)
+                "select count(*) from pgcombine.export_entry where starts_with(export, %s)", (name,)
             ).fetchone()
             if quarantined != (0,):
                 failed[f"{name} quarantine of exports"] = str(quarantined)

@@ -498,7 +498,7 @@ def test_doctor_checks_exports(conn: psycopg.Connection, dsn: str) -> None:
     assert found(queues.exports, "error", dsn, "is down: refused").subject == "out"
     conn.execute("select pgcombine.pause_export('out')")
     found(queues.exports, "info", dsn, "paused")
-    conn.execute("insert into pgcombine.export_quarantine (export, seq, entry, error) values ('out', 7, '{}', 'no')")
+    conn.execute("insert into pgcombine.export_entry values (default, 'out', 0, 7, '{}', 'no')")
     found(queues.exports, "warning", dsn, "has refused 1 entries")
 
 
@@ -510,13 +510,13 @@ def test_doctor_warns_of_consumers_of_feeds(conn: psycopg.Connection, dsn: str) 
     combine_all(conn)
     conn.execute("update pgcombine.feed_consumer set committed_at = now() - interval '2 days'")
     assert findings(queues.feeds, dsn) == []
-    conn.execute("update pgcombine.feed set max_bytes = 1")
+    conn.execute("update pgcombine.change_log set max_bytes = 1")
     stopped = findings(queues.feeds, dsn, queues=["wc"])
     assert [finding.value for finding in stopped] == [1, 1]
     conn.execute("select pgcombine.commit_feed('f', 'new', '{}')")
     finding = found(queues.feeds, "warning", dsn, 'consumer "it\'s" is 1 changes behind, .* more than max_bytes')
     assert finding.subject == "f"
-    conn.execute("""update pgcombine.feed set reclaimed = '{"0": 1}'""")
+    conn.execute("""update pgcombine.change_log set reclaimed = '{"0": 1}'""")
     finding = found(queues.feeds, "warning", dsn, 'offset of consumer "it\'s" are no longer kept')
     assert findings(queues.feeds, dsn, queues=["other"]) == []
     conn.execute(finding.advice.rpartition(": ")[2].encode())

@@ -57,7 +57,7 @@ def test_a_refused_entry_is_shown_and_retried_or_discarded(conn: psycopg.Connect
     assert dropped.stdout == "dropped: 1 entry\n"
     worker.drain()
     assert delivered == ["a", "ü"]
-    assert one(conn, "select quarantined from pgcombine.export_status") == 0
+    assert one(conn, "select quarantined from pgcombine.export_stat") == 0
 
 
 def test_command_has_every_option_of_create_export(conn: psycopg.Connection) -> None:

@@ -72,7 +72,7 @@ def test_webhook_receives_entries(conn: psycopg.Connection, dsn: str, receiver: 
     receiver.answer = refuse_poison
     ExportWorker(dsn, "search").drain()
     assert sorted(accepted) == ["a", "b"]
-    held = conn.execute("select entry->>'word', error from pgcombine.export_quarantine").fetchall()
+    held = conn.execute("select entry->>'word', error from pgcombine.export_entry").fetchall()
     assert [(word, error[:8]) for word, error in held] == [("poison", "HTTP 422")]
     assert state(conn) == "up"
 
@@ -101,7 +101,7 @@ def test_function_receives_entries(conn: psycopg.Connection, dsn: str) -> None:
     assert {key: (entry.old, entry.new) for key, entry in seen.items()} == {
         f"w{number}": (None, number + 1) for number in range(20)
     }
-    assert conn.execute("select entry->>'word', error from pgcombine.export_quarantine").fetchall() == [
+    assert conn.execute("select entry->>'word', error from pgcombine.export_entry").fetchall() == [
         ("poison", "ValueError: poison")
     ]
 
@@ -176,7 +176,7 @@ def installed_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_each_loop_makes_an_exporter(conn: psycopg.Connection, dsn: str, installed_shelf: str) -> None:
     make_exported(conn, target="shelf 7")
-    refused = "select count(*) from pgcombine.export_quarantine"
+    refused = "select count(*) from pgcombine.export_entry"
     for number, exporter in enumerate([Shelf, installed_shelf]):
         Shelf.made.clear()
         Shelf.entries.clear()

@@ -29,13 +29,14 @@ def test_killed_worker_delivers_again(conn: psycopg.Connection, dsn: str, target
     combine(conn, {"a": 1, "b": 2, "gone": 3})
     env = {"PGPASSWORD": conninfo.conninfo_to_dict(target).get("password")}
     with watched(target), psycopg.connect(dsn) as blocker:
-        # the worker records a delivery by an update of export_bucket, and the trigger makes this update wait
+        # after a delivery the worker updates export_bucket.delivered, and the trigger makes this update wait
         blocker.execute(
             "create function hold() returns trigger language plpgsql as $$ begin "
             "perform pg_advisory_xact_lock(20); return new; end $$"
         )
         blocker.execute(
-            "create trigger hold before update on pgcombine.export_bucket for each row execute function hold()"
+            "create trigger hold before update of delivered on pgcombine.export_bucket "
+            "for each row execute function hold()"
         )
         blocker.commit()
         blocker.execute("select pg_advisory_xact_lock(20)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import threading
@@ -30,7 +31,7 @@ from support.sessions import in_background, workers
 from support.wait import eventually
 
 from pgcombine import ExportWorker
-from pgcombine.database.sqlfiles import repeatables
+from pgcombine.database.sqlfiles import query, repeatables
 from pgcombine.errors import DeliveryRejectedError, DestinationDownError, ExportError
 from pgcombine.export.delivery import SEARCH_ENTRIES
 from pgcombine.export.entries import Entry
@@ -47,7 +48,7 @@ def test_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str
     assert worker_to(dsn, target).drain() > 0
     assert exported(target) == values(conn) == {"before": 1, "a": 5}
     assert rows(conn, "search_exports") == []
-    status = conn.execute("select state, pending, quarantined from pgcombine.export_status").fetchall()
+    status = conn.execute("select state, pending, quarantined from pgcombine.export_stat").fetchall()
     assert status == [("up", 0, 0)]
     combine(conn, {"a": -5, "b": 7})
     worker_to(dsn, target).drain()
@@ -168,7 +169,7 @@ def test_entry_refused_for_its_data_is_quarantined(conn: psycopg.Connection, dsn
     combine(conn, {f"w{number}": number + 501 for number in range(500)})
     worker_to(dsn, target).drain()
     assert exported(target) == {word: n for word, n in values(conn).items() if n != 1000}
-    held = conn.execute("select entry->>'word', entry->'new_n', error from pgcombine.export_quarantine").fetchall()
+    held = conn.execute("select entry->>'word', entry->'new_n', error from pgcombine.export_entry").fetchall()
     assert [(word, n) for word, n, _ in held] == [("w499", 1000)]
     assert "search_n_check" in held[0][2]
     assert state(conn) == "up"
@@ -181,12 +182,12 @@ def test_entry_refused_for_its_data_is_quarantined(conn: psycopg.Connection, dsn
 
 def refused(conn: psycopg.Connection) -> list[tuple[str, int]]:
     return conn.execute(
-        "select entry->>'word', (entry->'new_n')::int from pgcombine.export_quarantine order by 1"
+        "select entry->>'word', (entry->'new_n')::int from pgcombine.export_entry order by 1"
     ).fetchall()
 
 
-def test_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connection, dsn: str, target: str) -> None:
-    """A refused entry leaves the quarantine when a later entry of its key is delivered or refused."""
+def test_later_entries_of_a_refused_key_wait_in_quarantine(conn: psycopg.Connection, dsn: str, target: str) -> None:
+    """The quarantine has one entry for each key: the first old value, and the last new one."""
     make_queue(conn, key=["word text", "day date"])
     make_export(conn, target)
     worker = worker_to(dsn, target)
@@ -201,10 +202,14 @@ def test_later_entry_of_the_key_supersedes_a_refused_one(conn: psycopg.Connectio
     assert deliver(c=0) == deliver(c=1) == []
     run_at(target, "alter table search add check (n < 1000)")
     assert deliver(a=1000, b=2000, c=1) == [("a", 1000), ("b", 2000)]
-    assert deliver(c=1) == [("a", 1000), ("b", 2000)]
-    assert deliver(a=-1, b=1) == [("b", 2001)]  # the later entry of b is refused, too, and replaces the first
-    assert one(conn, "select quarantined from pgcombine.export_status") == 1
-    assert deliver(b=-2000) == []
+    assert deliver(a=-1, b=1, c=1) == [("a", 999), ("b", 2001)]
+    assert one(conn, "select quarantined from pgcombine.export_stat") == 2
+    assert one(conn, "select bool_and(entry -> 'old_n' = 'null') from pgcombine.export_entry") is True
+    assert one(conn, "select pgcombine_internal.export_release('search', null, true)") == 2
+    assert deliver(b=-1) == [("b", 2000)]
+    seq = one(conn, "select seq from pgcombine.export_entry")
+    assert one(conn, "select pgcombine_internal.export_release('search', %s, false)", seq) == 1
+    assert deliver(b=-1999) == []
     with psycopg.connect(target) as there:
         assert rows_of(there) == {"a": 999, "b": 1, "c": 3}
 
@@ -230,21 +235,32 @@ def test_failed_delivery_supersedes_nothing(conn: psycopg.Connection, dsn: str) 
         outcome.pop(0)
 
 
-def test_refused_entries_stay_without_compaction(conn: psycopg.Connection, dsn: str) -> None:
-    """Without compaction, a refused entry stays in quarantine when a later entry of its key is delivered."""
+def test_refused_key_is_delivered_in_order_once_it_is_retried(conn: psycopg.Connection, dsn: str) -> None:
+    """Without compaction, the quarantine keeps each later entry of a refused key, also those of the same batch."""
     make_exported(conn, compact=False)
-    got: list[tuple[int, int | None]] = []
+    got: list[tuple[str, int]] = []
+    bad = {("a", 2)}
 
     def deliver(entries: list[Entry]) -> None:
-        if any(entry.new == 1 for entry in entries):
-            raise DeliveryRejectedError("no 1")
-        got.extend((entry.seq, entry.new) for entry in entries)
+        found = [(entry.key, entry.new) for entry in entries]
+        if bad & set(found):
+            raise DeliveryRejectedError("no")
+        got.extend(found)
 
     worker = ExportWorker(dsn, "search", deliver)
-    for _ in range(2):
-        combine(conn, {"a": 1})
-        worker.drain()
-    assert ([n for _, n in got], refused(conn)) == ([2], [("a", 1)])
+    combine(conn, *[{"a": 1, "b": 1}] * 3)
+    worker.drain()
+    combine(conn, {"a": 1, "b": 1})
+    worker.drain()
+    assert sorted(got) == [("a", 1), ("b", 1), ("b", 2), ("b", 3), ("b", 4)]
+    assert refused(conn) == [("a", 2), ("a", 3), ("a", 4)]
+    bad.clear()
+    seq = one(conn, "select min(seq) from pgcombine.export_entry")
+    assert one(conn, "select pgcombine_internal.export_release('search', %s, true)", seq) == 3
+    combine(conn, {"a": 1})
+    worker.drain()
+    assert [n for word, n in got if word == "a"] == [1, 2, 3, 4, 5]
+    assert refused(conn) == []
 
 
 @pytest.mark.slow
@@ -322,19 +338,23 @@ def test_worker_stops_at_a_destination_that_is_ahead(dsn: str, target: str, serv
         combine(conn, {"w1": 1})
         worker_to(dsn, target).drain()
         assert exported(target) == {"w1": 5, "w2": 6, "w3": 7}
-        assert rows(conn, "search_exports") == []
+        assert waiting(conn) == 0
+        assert one(conn, "select count(*) from pgcombine.observer") == 0
 
 
 def test_late_worker_changes_nothing(conn: psycopg.Connection, dsn: str, target: str) -> None:
     """Entries that a late worker delivers after newer ones of their keys change nothing, also for a deleted key."""
     make_exported(conn, target)
     combine(conn, {"a": 1, "gone": 1})
-    late = conn.execute("select * from pgcombine.search_exports").fetchall()
+    late = conn.execute(
+        "select s.*, c._bucket from pgcombine.search_exports s join pgcombine.wc_changes c using (word)"
+    ).fetchall()
     combine(conn, {"a": 1, "gone": -1})
     worker_to(dsn, target).drain()
-    with conn.cursor().copy("copy pgcombine.search_exports from stdin") as copy:
-        for row in late:
-            copy.write_row(row)
+    for word, _, new, seq, bucket in late:
+        entry = json.dumps({"word": word, "new_n": new, "seq": seq})
+        conn.execute(query("export_refused").encode(), ("search", bucket, "no", entry))
+    assert one(conn, "select pgcombine_internal.export_release('search', null, true)") == 2
     worker_to(dsn, target).drain()
     assert exported(target) == values(conn) == {"a": 2}
 

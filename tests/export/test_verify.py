@@ -7,8 +7,9 @@ import random
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -24,7 +25,10 @@ from support.states import raises_state
 from support.wait import eventually
 
 from pgcombine import Entry, ExportWorker
+from pgcombine.database.connect import connect
 from pgcombine.errors import ExportError, ExportNotFoundError, NotGrantedError, PgCombineError, ReplicaError
+from pgcombine.export.delivery import Delivery, Nothing
+from pgcombine.export.functions import CustomExporter
 from pgcombine.export.postgres import PostgresExporter
 from pgcombine.export.verifying import differences, resync
 from pgcombine.handoff import ownership
@@ -103,7 +107,7 @@ def test_verify_reports_refused_but_not_waiting_entries(conn: psycopg.Connection
     assert len(rows(conn, "search_exports")) == 3
     run_at(target, "alter table search add constraint small check (n < 2)")
     worker_to(dsn, target).drain()
-    assert one(conn, "select quarantined from pgcombine.export_status") == 1
+    assert one(conn, "select quarantined from pgcombine.export_stat") == 1
     assert found(conn, target) == {"b": "other"}
 
 
@@ -249,18 +253,15 @@ def test_resync_sends_more_keys_than_a_portion(conn: psycopg.Connection, dsn: st
 
 
 def test_resync_waits_for_a_pass_in_progress(conn: psycopg.Connection, dsn: str) -> None:
-    """Resync waits for the pass over a key's bucket, so its entry has the new value. Other buckets need no wait."""
+    """Resync waits for the pass over a key's bucket, so its entry has the new value."""
     make_exported(conn)
-    word, other = word_in(conn, 1), word_in(conn, 2)
-    keys = json.dumps([{"word": word}])
-    combine(conn, {word: 1, other: 1})
+    word = word_in(conn, 1)
+    combine(conn, {word: 1})
     ExportWorker(dsn, "search", lambda _: None).drain()
     add(conn, {word: 1})
     with psycopg.connect(dsn) as passing, psycopg.connect(dsn, autocommit=True) as sending:
         passing.execute("select pgcombine.combine('wc', 1)")
-        assert one(sending, "select pgcombine_internal.export_resync('search', null, 2)") == 1
-        assert one(sending, "select pgcombine_internal.export_resync('search', %s, 2)", keys) == 0
-        assert one(sending, "select pgcombine_internal.export_resync('search', %s, 1)", json.dumps([])) == 0
+        keys = json.dumps([{"word": word}])
         with in_background(lambda: one(sending, "select pgcombine_internal.export_resync('search', %s)", keys)):
             try:
                 waits(conn, sending.info.backend_pid)
@@ -268,28 +269,27 @@ def test_resync_waits_for_a_pass_in_progress(conn: psycopg.Connection, dsn: str)
                 passing.commit()
     seen: list[Entry] = []
     ExportWorker(dsn, "search", seen.extend).drain()
-    assert {entry.key: (entry.old, entry.new) for entry in seen} == {word: (1, 2), other: (None, 1)}
-    assert len(seen) == 2
+    assert [(entry.key, entry.old, entry.new) for entry in seen] == [(word, 1, 2)]
 
 
-def test_resync_in_sql_sends_each_key_once(conn: psycopg.Connection) -> None:
-    """Resync writes an entry for each key, in one call or in a call for each bucket. Wrong calls write nothing."""
+def test_resync_in_sql_sends_each_key_once(conn: psycopg.Connection, dsn: str) -> None:
+    """Resync sends an entry for each key. Wrong calls send nothing."""
     make_queue(conn, buckets=8, buckets_per_partition=4)
-    make_export(conn)
+    make_export(conn, batch=7)
     conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
     combine_all(conn)
-    conn.execute("delete from pgcombine.search_exports")
-    assert one(conn, "select pgcombine_internal.export_resync('search')") == 100
-    assert (
-        one(conn, "select sum(pgcombine_internal.export_resync('search', null, b)) from generate_series(0, 7) b") == 100
-    )
-    per_word = conn.execute(
-        "select count(*), count(distinct seq) from pgcombine.search_exports group by word"
-    ).fetchall()
-    assert per_word == [(2, 2)] * 100
+    seen: list[Entry] = []
+    worker = ExportWorker(dsn, "search", seen.extend)
+    worker.drain()
+    for _ in range(2):
+        assert one(conn, "select pgcombine_internal.export_resync('search')") == 100
+        assert one(conn, "select pending from pgcombine.export_stat") == 100
+        seen.clear()
+        worker.drain()
+        assert len(seen) == len({entry.key for entry in seen}) == len({entry.seq for entry in seen}) == 100
     for call, state in (
         ("'none'", "PC021"),
-        ("'search', null, 8", "PC003"),
+        ("""'search', '[{"word": null}]'""", "PC003"),
         ("""'search', '{"word": "a"}'""", "PC003"),
         ("""'search', '[{"wort": "a"}]'""", "PC003"),
         ("""'search', '[1]'""", "PC003"),
@@ -299,7 +299,57 @@ def test_resync_in_sql_sends_each_key_once(conn: psycopg.Connection) -> None:
     conn.execute("set default_transaction_isolation = 'repeatable read'")
     with raises_state("PC003"):
         conn.execute("select pgcombine_internal.export_resync('search')")
-    assert one(conn, "select count(*) from pgcombine.search_exports") == 200
+    assert one(conn, "select pending from pgcombine.export_stat") == 0
+
+
+def test_full_state_and_changes_make_one_chain(conn: psycopg.Connection, dsn: str) -> None:
+    """While a full state is delivered in small batches, keys change, appear and disappear, and the queue is rebucketed.
+
+    Without a rebucket, each key's entries are a chain from no old value on. A deletion is also sent for a key that the
+    full state hasn't reached. Numbers rise in the order of delivery, and no two entries have the same.
+    """
+    chance = random.Random(5)
+    make_queue(conn, key=["word text", "part int"], buckets=3)
+    words = [f"w{number}" for number in range(40)]
+
+    def change() -> None:
+        for word in chance.sample(words, 9):
+            conn.execute("insert into pgcombine.wc_updates values (%s, %s, %s)", (word, chance.randrange(2), 1))
+        some = "select word, part, -n from pgcombine.wc_values order by md5(word || part || n) limit 3"
+        for row in conn.execute(some).fetchall():
+            conn.execute("insert into pgcombine.wc_updates values (%s, %s, %s)", row)
+        combine_all(conn)
+
+    for _ in range(5):
+        change()
+    make_export(conn, existing=True, compact=False)
+    for rebucketed in (False, True):
+        chains: dict[Any, int | None] = {}
+        numbers: dict[Any, int] = {}
+        seen: set[int] = set()
+
+        def receive(entries: list[Entry]) -> None:
+            for entry in entries:
+                assert entry.seq not in seen  # noqa: B023
+                assert numbers.get(entry.key, 0) < entry.seq  # noqa: B023
+                assert rebucketed or entry.old == chains.get(entry.key)  # noqa: B023
+                seen.add(entry.seq)  # noqa: B023
+                numbers[entry.key] = entry.seq  # noqa: B023
+                chains[entry.key] = entry.new  # noqa: B023
+
+        with closing(connect(dsn)) as claims, closing(connect(dsn)) as control:
+            delivery = Delivery(claims, control, "search", CustomExporter(receive, None, "search"), 4)
+            steps = 0
+            while not isinstance(delivery.once(), Nothing):
+                steps += 1
+                if steps < 25:
+                    change()
+                if rebucketed and steps in (5, 12):
+                    conn.execute("select pgcombine.rebucket('wc', %s)", (steps,))
+        assert steps > 30
+        found = conn.execute("select word, part, n from pgcombine.wc_values").fetchall()
+        assert {key: n for key, n in chains.items() if n is not None} == {(word, part): n for word, part, n in found}
+        conn.execute("select pgcombine_internal.export_resync('search')")
 
 
 @pytest.mark.slow
@@ -520,46 +570,6 @@ def test_verify_compares_a_key_of_another_type(conn: psycopg.Connection, dsn: st
     deliver(conn, dsn, target)
     run_at(target, "alter table search alter word type numeric(20,1)")
     assert found(conn, target) == {0.125: "missing", 0.1: "surplus"}
-
-
-def test_resync_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str) -> None:
-    """Resync reads bucket after bucket. If the queue is rebucketed meanwhile, resync could miss keys, so it fails.
-
-    In the end the queue has as many buckets as before.
-    """
-    make_exported(conn)
-    conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
-    combine_all(conn)
-    with psycopg.connect(dsn) as passing, psycopg.connect(dsn, autocommit=True) as sending:
-        passing.execute("select from pgcombine.bucket where queue = 'wc' and bucket = 2 for update")
-        with in_background(lambda: fails(lambda: resync(sending, "search", every=True))) as calls:
-            try:
-                waits(conn, sending.info.backend_pid)
-                for buckets in (16, 4):
-                    passing.execute("select pgcombine.rebucket('wc', %s)", (buckets,))
-            finally:
-                passing.commit()
-        assert "rebucketed meanwhile" in str(calls[0].result())
-        assert "run the resync again" in str(calls[0].result())
-
-
-def test_resync_in_sql_fails_after_a_rebucket(conn: psycopg.Connection, dsn: str) -> None:
-    """If the SQL function waits for a rebucket of the queue, the function raises an error after the rebucket."""
-    make_exported(conn)
-    conn.execute("insert into pgcombine.wc_updates (word, n) select 'w' || i, 1 from generate_series(1, 100) i")
-    combine_all(conn)
-    with psycopg.connect(dsn) as passing, psycopg.connect(dsn, autocommit=True) as sending:
-        passing.execute("select pgcombine.rebucket('wc', 16)")
-
-        def send() -> None:
-            with raises_state("PC003"):
-                sending.execute("select pgcombine_internal.export_resync('search', null, 2)")
-
-        with in_background(send):
-            try:
-                waits(conn, sending.info.backend_pid)
-            finally:
-                passing.commit()
 
 
 def test_verify_and_resync_need_rights(conn: psycopg.Connection, dsn: str, target: str) -> None:

@@ -17,7 +17,7 @@ from support.wait import eventually
 from pgcombine import Entry, ExportWorker
 from pgcombine.database.sqlfiles import query
 
-EXPORTS = "pgcombine.search_exports"
+CHANGES = "pgcombine.wc_changes"
 NEVER = 3600.0  # seconds between two polls
 
 
@@ -61,7 +61,7 @@ def test_change_wakes_an_idle_export_worker(conn: psycopg.Connection, dsn: str, 
     make_exported(conn)
     with running(dsn, receiver, count):
         for number in range(5):
-            eventually(lambda: worker_listens(conn, table=EXPORTS))
+            eventually(lambda: worker_listens(conn, table=CHANGES))
             change(conn, f"w{number}")
             eventually(lambda: len(receiver.words) == number + 1, what="the entry was delivered")  # noqa: B023
     assert receiver.words == [f"w{number}" for number in range(5)]
@@ -70,11 +70,11 @@ def test_change_wakes_an_idle_export_worker(conn: psycopg.Connection, dsn: str, 
 def test_only_a_sleeping_worker_is_notified(conn: psycopg.Connection, dsn: str) -> None:
     make_exported(conn)
     with psycopg.connect(dsn, autocommit=True) as listener:
-        listener.execute('listen "pgcombine.export search"')
+        listener.execute('listen "pgcombine.changes wc"')
         change(conn, "a")
         assert list(listener.notifies(timeout=0)) == []
         with psycopg.connect(dsn, autocommit=True) as sleeper:
-            assert one(sleeper, "select pgcombine_internal.take_idle_lock(%s::regclass)", EXPORTS) == "taken"
+            assert one(sleeper, "select pgcombine_internal.take_idle_lock(%s::regclass)", CHANGES) == "taken"
             change(conn, "a")
         eventually(lambda: list(listener.notifies(timeout=0)), what="a sleeping worker is notified")
 
@@ -88,10 +88,10 @@ def test_resumed_destination_and_retried_entries_wake_the_worker(
     with running(dsn, receiver):
         conn.execute("select pgcombine.resume_export('search')")
         eventually(lambda: receiver.words == ["paused"])
-        eventually(lambda: worker_listens(conn, table=EXPORTS))
+        eventually(lambda: worker_listens(conn, table=CHANGES))
         conn.execute(
             query("export_refused").encode(),
-            ("search", "no", '{"word": "back", "new_n": 1, "seq": 1000}'),
+            ("search", 0, "no", '{"word": "back", "new_n": 1, "seq": 1000}'),
         )
         conn.execute("select pgcombine_internal.export_release('search', 1000, true)")
         eventually(lambda: receiver.words == ["paused", "back"])

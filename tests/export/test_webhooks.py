@@ -52,7 +52,7 @@ def send(receiver: Receiver, secrets: signing.Secrets | None, *, export: str = "
 
 
 def make_webhook(conn: psycopg.Connection, receiver: Receiver, **options: object) -> None:
-    make_export(conn, exporter="webhook", target=receiver.url, buckets=1, **options)
+    make_export(conn, exporter="webhook", target=receiver.url, **options)
     impatient(conn)
 
 
@@ -132,7 +132,7 @@ def test_secrets_may_lack_padding(receiver: Receiver) -> None:
     send(receiver, FIRST.rstrip("="))
 
 
-@pytest.mark.wc
+@pytest.mark.wc(buckets=1)
 @embedded_only
 def test_rotated_file_is_read_at_the_next_delivery(
     conn: psycopg.Connection, dsn: str, receiver: Receiver, tmp_path: Path
@@ -163,7 +163,7 @@ def test_rotated_file_is_read_at_the_next_delivery(
     assert worker.delivered == 3
 
 
-@pytest.mark.wc
+@pytest.mark.wc(buckets=1)
 @embedded_only
 def test_retry_has_the_id_of_its_batch(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
     """If a receiver refuses the signature, no entry is quarantined. The retry has the same id and the same body."""
@@ -182,7 +182,7 @@ def test_retry_has_the_id_of_its_batch(conn: psycopg.Connection, dsn: str, recei
     assert quarantined(conn) == 0
 
 
-@pytest.mark.wc
+@pytest.mark.wc(buckets=1)
 @embedded_only
 def test_command_takes_secrets(conn: psycopg.Connection, dsn: str, receiver: Receiver, tmp_path: Path) -> None:
     make_webhook(conn, receiver)
@@ -214,7 +214,7 @@ def events(receiver: Receiver) -> list[Any]:
     ]
 
 
-@pytest.mark.wc
+@pytest.mark.wc(buckets=1)
 @embedded_only
 def test_receiver_reads_cloudevents(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
     make_webhook(conn, receiver, format="cloudevents")
@@ -241,7 +241,7 @@ def test_receiver_reads_cloudevents(conn: psycopg.Connection, dsn: str, receiver
     assert before <= at <= one(conn, "select clock_timestamp()")
 
 
-@pytest.mark.wc
+@pytest.mark.wc(buckets=1)
 @embedded_only
 def test_roles_with_one_right_make_and_deliver_events(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
     make_webhook(conn, receiver, format="cloudevents")
@@ -255,7 +255,7 @@ def test_roles_with_one_right_make_and_deliver_events(conn: psycopg.Connection, 
     assert [event.get_subject() for event in events(receiver)] == ["a"]
 
 
-@pytest.mark.wc
+@pytest.mark.wc(buckets=1)
 @embedded_only
 def test_refused_events_keep_their_identity(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
     """An entry that was quarantined and is retried is the same event, with the same time."""
@@ -305,7 +305,7 @@ def test_events_keep_all_keys_and_digits(conn: psycopg.Connection, dsn: str, rec
     assert found == keys | {'["a", ""]': '["a", ""]'}
 
 
-@pytest.mark.wc
+@pytest.mark.wc(buckets=1)
 @embedded_only
 def test_other_exporters_have_no_events(conn: psycopg.Connection) -> None:
     for options in (
@@ -319,7 +319,7 @@ def test_other_exporters_have_no_events(conn: psycopg.Connection) -> None:
 # -- answers that ask to wait ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.wc
+@pytest.mark.wc(buckets=1)
 def test_destination_is_left_alone_as_long_as_it_asks(conn: psycopg.Connection, dsn: str, receiver: Receiver) -> None:
     """An invalid header Retry-After, and one in the past, count for nothing, and the longest wait is an hour."""
     make_webhook(conn, receiver)

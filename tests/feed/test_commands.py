@@ -46,7 +46,7 @@ def test_feed_is_listed_shown_and_dropped(conn: psycopg.Connection, feed: str) -
     asked = run_cli("feed", "drop", "f", "--dsn", feed)
     assert 'feed "f" with 1 change will be dropped' in asked.stderr
     assert run_cli("feed", "drop", "f", "--yes", "--dsn", feed).stdout == "dropped: f\n"
-    assert one(conn, "select count(*) from pgcombine.feed") == 0
+    assert one(conn, "select count(*) from pgcombine.change_log") == 0
     missing = run_cli("feed", "show", "f", "--dsn", feed)
     assert missing.stderr == 'pgcombine: there is no feed "f" (pgcombine feed ls lists them)\n'
 
@@ -90,7 +90,7 @@ def test_tail_refuses_a_wrong_offset(feed: str, tmp_path: Path, text: str, probl
 
 
 def test_tail_says_that_an_offset_is_too_old(conn: psycopg.Connection, feed: str) -> None:
-    conn.execute("""update pgcombine.feed set reclaimed = '{"0": 1}'""")
+    conn.execute("""update pgcombine.change_log set reclaimed = '{"0": 1}'""")
     combine(conn, {"a": 1, "b": 1})
     refused = run_cli("feed", "tail", "f", "--after", '{"0": 0}', "--dsn", feed)
     assert (refused.returncode, "read it all again" in refused.stderr) == (1, True)

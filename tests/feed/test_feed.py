@@ -39,7 +39,7 @@ def expire(conn: psycopg.Connection) -> None:
     """Make all present changes too old, and let a worker's upkeep remove them."""
     for _ in range(2):
         conn.execute(
-            "update pgcombine.feed set since = since - interval '1 h', "
+            "update pgcombine.change_log set since = since - interval '1 h', "
             "closed = array(select c - interval '1 h' from unnest(closed) with ordinality x (c, n) order by n)"
         )
         upkeep(conn)
@@ -96,7 +96,7 @@ def listens(conn: psycopg.Connection) -> bool:
         one(
             conn,
             "select exists (select from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' "
-            "and objid = 'pgcombine.f_feed'::regclass::oid)",
+            "and objid = 'pgcombine.wc_changes'::regclass::oid)",
         )
     )
 
@@ -182,4 +182,4 @@ def test_committed_offset_is_kept_until_it_is_forgotten(fed: psycopg.Connection)
     F.commit(fed, "c", None)
     assert F.committed(fed, "c") is None
     F.drop(fed)
-    assert one(fed, "select count(*) from pgcombine.feed") == 0
+    assert one(fed, "select count(*) from pgcombine.change_log") == 0

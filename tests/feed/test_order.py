@@ -97,17 +97,17 @@ def with_sequence(conn: psycopg.Connection, bucket: str, sequence: str) -> None:
 
     The last sequence of a bucket is the highest one that is visible. Reads don't notice gaps in the sequences.
     """
-    conn.execute("select pgcombine.drop_observer('wc', 'feed f sequence'), pgcombine.drop_observer('wc', 'feed f')")
+    conn.execute("select pgcombine.drop_observer('wc', 'changes sequence'), pgcombine.drop_observer('wc', 'changes')")
     statement = (
-        "insert into pgcombine.f_feed (_segment, _bucket, _sequence, word, old_n, new_n) "
+        "insert into pgcombine.wc_changes (_segment, _bucket, _sequence, word, old_n, new_n) "
         "select 0, BUCKET, SEQUENCE, word, old_n, new_n from changes"
     )
     statement = statement.replace("BUCKET", bucket).replace("SEQUENCE", sequence)
-    conn.execute("select pgcombine.add_observer('wc', 'feed f', %s)", (statement,))
+    conn.execute("select pgcombine.add_observer('wc', 'changes', %s)", (statement,))
     mutate_functions(
         conn,
         "select coalesce(jsonb_object_agg(b.bucket, b.last), '{}')",
-        "select coalesce(jsonb_object_agg(b.bucket, (select coalesce(max(f._sequence), 0) from pgcombine.f_feed f "
+        "select coalesce(jsonb_object_agg(b.bucket, (select coalesce(max(f._sequence), 0) from pgcombine.wc_changes f "
         "where f._bucket = b.bucket)), '{}')",
     )
     mutate_functions(conn, "counted <> expected", "false")

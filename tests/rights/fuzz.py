@@ -77,12 +77,11 @@ CHECKED_OTHERWISE = {
     "handoff_hint",
     "other_updates",
     "other_values",
-    "other_words_exports",
-    "other_f_feed",
+    "other_changes",
 }
 # Columns that may change: replicated writes measure the waiting hints, a writer that names a server for the first time
 # has it marked for repair, and passes raise the last sequence of a feed.
-CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at", "needs_repair", "by_tokens"}, "feed_bucket": {"last"}}
+CHANGING = {"handoff_replica": {"rows", "bytes", "measured_at", "needs_repair", "by_tokens"}, "change_bucket": {"last"}}
 RELATIONS = """
     select c.relname, c.relkind,
            format('%s owner=%s acl=%s rls=%s options=%s',
@@ -314,8 +313,6 @@ class World:
         """Whether a row that doesn't name a queue belongs to the hostile role or its queue."""
         if table == "handoff_delivery":  # the hostile role can store this token by handoff_acknowledge
             return row["token"] == "00000000-0000-0000-0000-000000000000"
-        if table == "feed_consumer":
-            return bool(row["feed"] == "own_f")
         if table == "spark_alive":
             loads = "select exists (select from pgcombine.spark_load where load = %s and queue = 'other')"
             return not one(self.owner, loads, row["load"])
@@ -633,7 +630,7 @@ def check(world: World, before: dict[str, str], role: str, status: int | None, l
     if {word: n for word, (n,) in changed.items() if n is not None} != expected:
         outcome.wrong.append("the other queue's exports don't lead to its values")
     kept = owner.execute(
-        "select distinct on (word) word, new_n from pgcombine.other_f_feed order by word, _sequence desc"
+        "select distinct on (word) word, new_n from pgcombine.other_changes order by word, _sequence desc"
     ).fetchall()
     if {word: n for word, n in kept if n is not None} != expected:
         outcome.wrong.append("the other queue's feed doesn't lead to its values")

@@ -30,12 +30,8 @@ from pgcombine.worker.drain import drain
 
 # the classes of all advisory locks, and the objects that a stranger locks in the test
 LOCKS = {
-    "pgcombine.idle": [
-        f"'pgcombine.{table}'::regclass::integer" for table in ("wc_updates", "search_exports", "f_feed")
-    ],
-    "pgcombine.listener": [
-        f"'pgcombine.{table}'::regclass::integer" for table in ("wc_updates", "search_exports", "f_feed")
-    ],
+    "pgcombine.idle": [f"'pgcombine.{table}'::regclass::integer" for table in ("wc_updates", "wc_changes")],
+    "pgcombine.listener": [f"'pgcombine.{table}'::regclass::integer" for table in ("wc_updates", "wc_changes")],
     "pgcombine.worker": ["extract(epoch from now())::integer + generate_series(-5, 120)"],
     "pgcombine.worker.queue": ["hashtext('wc')", "hashtext('r')"],
     "pgcombine.metrics": ["0"],

@@ -89,7 +89,6 @@ def fill(conn: psycopg.Connection) -> Values:
         "kind text": ["export"],
         "name text": ["words"],
         "ticket bigint": [None],
-        "exact boolean": [True, False],
         "reason text": ["no reason"],
         "failure text": [None],
         "probe interval": ["1 min"],

@@ -15,8 +15,7 @@ HOLES = (
     "perform set_config('pgcombine.initialize_other', 'on', true); update pgcombine.other_values set n = n + 1",
     "delete from pgcombine.spark_alive",
     "delete from pgcombine.handoff_hint where queue = 'other'",
-    "delete from pgcombine.other_words_exports",
-    "delete from pgcombine.other_f_feed",
+    "delete from pgcombine.other_changes",
     "delete from pgcombine.feed_consumer",
     "grant select on pgcombine.other_values to public",
 )

@@ -134,7 +134,7 @@ def test_rights_of_writers_and_readers_end_at_their_queue(queues: psycopg.Connec
             "select * from pgcombine.token",
             "delete from pgcombine.pass",
             "select * from pgcombine.failure",
-            "select * from pgcombine.export_quarantine",
+            "select * from pgcombine.export_entry",
             "select * from pgcombine.spark_load",
             "select from pgcombine.bucket for update",
             "update pgcombine.queue set paused = true",
@@ -236,7 +236,7 @@ def test_right_to_monitor_shows_only_figures(queues: psycopg.Connection, granted
     assert (found["wc"]["backlog"], found["other"]["backlog"]) == (0, 1)
     (failing,) = found["other"]["failing_buckets"]
     assert (failing["sqlstate"], failing["error"]) == ("22003", None)
-    assert monitor.execute("select export, pending from pgcombine.export_status order by 1").fetchall() == [
+    assert monitor.execute("select export, pending from pgcombine.export_stat order by 1").fetchall() == [
         ("others", 0),
         ("words", 1),
     ]

@@ -203,7 +203,7 @@ def test_views_hide_rows_from_users_functions(queues: psycopg.Connection, login:
     for column in ("key", "error"):
         query = sql.SQL("select * from pgcombine.quarantine where attacker.leak({}::text)")
         assert role.execute(query.format(sql.Identifier(column))).fetchall() == []
-    for view in ("status", "export_status", "load_stat", "feed_stat", "destination"):
+    for view in ("status", "export_stat", "load_stat", "feed_stat", "destination"):
         with pytest.raises(errors.InsufficientPrivilege):
             role.execute(sql.SQL("table pgcombine.{}").format(sql.Identifier(view)))
     assert seen == []

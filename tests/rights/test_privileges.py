@@ -57,7 +57,7 @@ FOUND = """
 
 @pytest.mark.wc(buckets=2)
 def test_privileges_equal_the_file(conn: psycopg.Connection) -> None:
-    conn.execute("select pgcombine.create_export('words', 'wc', buckets => 2)")
+    conn.execute("select pgcombine.create_export('words', 'wc')")
     conn.execute("select pgcombine.create_feed('words', 'wc')")
     found = sorted(line for (line,) in conn.execute(FOUND))
     version = one(conn, "select current_setting('server_version_num')::integer")

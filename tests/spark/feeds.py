@@ -78,7 +78,7 @@ def require_copy(conn: psycopg.Connection) -> None:
     Spark may repeat a batch, but a change must not be in two different batches.
     """
     assert rows_of(conn, "select * from copied") == rows_of(conn, "select * from pgcombine.wc_values")
-    kept = "select _bucket, _sequence, word, old_n, new_n from pgcombine.f_feed"
+    kept = "select _bucket, _sequence, word, old_n, new_n from pgcombine.wc_changes"
     distinct = "select distinct bucket, sequence, word, old, new from seen"
     assert rows_of(conn, distinct) == rows_of(conn, kept)
     assert one(conn, "select count(*) from (select distinct batch, bucket, sequence from seen) s") == seen(conn)

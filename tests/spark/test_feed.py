@@ -221,7 +221,7 @@ def test_stream_is_equal_to_the_values_after_restarts(
         if chance.random() < 0.7:
             follower.forget_last_commit()
     # before PySpark 4.2, ``run`` ends after one batch
-    while seen(conn) < one(conn, "select count(*) from pgcombine.f_feed"):
+    while seen(conn) < one(conn, "select count(*) from pgcombine.wc_changes"):
         Follower(spark, dsn, tmp_path).run()
     require_copy(conn)
 
@@ -304,6 +304,6 @@ def test_stream_goes_on_after_a_crash_in_any_batch(
         run(crash=len(planned))
         alter(after)
         run()
-        there = conn.execute("select _bucket, _sequence from pgcombine.f_feed order by 1, 2").fetchall()
+        there = conn.execute("select _bucket, _sequence from pgcombine.wc_changes order by 1, 2").fetchall()
         wanted = [(bucket, number) for bucket, number in there if number > initial.get(str(bucket), 0)]
         assert sorted((row["_bucket"], row["_sequence"]) for row in got) == wanted, (before, after, crash)

@@ -31,9 +31,9 @@ def make_export(conn: psycopg.Connection, to: str | None = None, export: str = "
     conn.execute(call, list(arguments.values()))
 
 
-def make_exported(conn: psycopg.Connection, to: str | None = None, **options: object) -> None:
+def make_exported(conn: psycopg.Connection, to: str | None = None, buckets: int = 4, **options: object) -> None:
     """Make the queue ``wc`` and its export."""
-    make_queue(conn)
+    make_queue(conn, buckets=buckets)
     make_export(conn, to, **options)
 
 
@@ -56,7 +56,7 @@ def waiting(conn: psycopg.Connection, export: str = "search") -> int:
 
 
 def quarantined(conn: psycopg.Connection) -> int:
-    return one(conn, "select count(*) from pgcombine.export_quarantine")
+    return one(conn, "select count(*) from pgcombine.export_entry where error is not null")
 
 
 def state(conn: psycopg.Connection, export: str = "search") -> str:

@@ -143,10 +143,10 @@ def expire(conn: psycopg.Connection) -> None:
     """Make all present changes of the feed ``f`` too old, and truncate them."""
     for _ in range(2):
         conn.execute(
-            "update pgcombine.feed set since = since - interval '1 h', "
+            "update pgcombine.change_log set since = since - interval '1 h', "
             "closed = array(select c - interval '1 h' from unnest(closed) with ordinality x (c, n) order by n)"
         )
-        while one(conn, "select pgcombine_internal.feed_upkeep('f')"):
+        while one(conn, "select pgcombine_internal.reclaim_changes('wc')"):
             pass
 
 

@@ -213,7 +213,7 @@ def test_stream_ends_with_the_server(feed: psycopg.Connection, dsn: str, caplog:
 
 def test_command_of_the_page_works(feed: psycopg.Connection, dsn: str) -> None:
     require("curl", there=shutil.which("curl") is not None)
-    feed.execute("select pgcombine.create_feed('wc_feed', 'wc')")
+    feed.execute("select pgcombine.drop_feed('f'), pgcombine.create_feed('wc_feed', 'wc')")
     begin = one(feed, "select pgcombine_internal.feed_offset('wc_feed')::text")
     commands = re.findall(r"^curl .*?(?=\s+#)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(commands) == 2

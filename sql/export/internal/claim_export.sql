@@ -1,31 +1,33 @@
--- pgcombine_internal.claim_export(export) → integer
--- Claims one of an export's buckets: one that has entries, and that no other worker has claimed. Returns the number of
--- the bucket; null: there is none.
--- The claim lasts until the transaction ends.
--- The transaction must be read committed. Otherwise its next statement could see entries that the bucket's former
--- worker has deleted.
+-- pgcombine_internal.claim_export(export) → (bucket, high)
+-- Claims one of the buckets with something to deliver that no other worker has claimed. Null: there is none. The claim
+-- lasts until the transaction ends.
+--   high  the last sequence that may be delivered, because the queue was rebucketed after it (see change_turn). Null:
+--         there is no limit
+-- The transaction must be read committed. Otherwise its next statement could deliver again what the bucket's former
+-- worker has delivered.
 -- Errors: PC021 unknown export.
-create or replace function pgcombine_internal.claim_export(export text)
-returns integer
+create or replace function pgcombine_internal.claim_export(export text, out bucket integer, out high bigint)
 language plpgsql
 as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.require_export(claim_export.export);
-    _bucket integer;
-    _pending boolean;
+    _turn jsonb;
 begin
-    for _bucket in select b from generate_series(0, _export.buckets - 1) b order by random() loop
-        execute format('select exists (select from pgcombine.%I)',
-            _export.export || '_exports_b' || to_char(_bucket, 'FM0000'))
-        into _pending;
-        if _pending then
-            perform from pgcombine.export_bucket b
-            where b.export = _export.export and b.bucket = _bucket for update skip locked;
-            if found then
-                return _bucket;
-            end if;
+    select pgcombine_internal.change_turn(l, (
+        select jsonb_object_agg(x.bucket, x.after) from pgcombine.export_bucket x where x.export = _export.export))
+    into _turn from pgcombine.change_log l where l.queue = _export.queue;
+    for bucket, high in
+        select b.bucket, case when _turn is not null then coalesce((_turn ->> b.bucket::text)::bigint, 0) end
+        from pgcombine_internal.export_pending(_export) b order by random()
+    loop
+        perform from pgcombine.export_bucket x
+        where x.export = _export.export and x.bucket = claim_export.bucket
+          and (claim_export.high is null or x.after < claim_export.high) for update skip locked;
+        if found then
+            return;
         end if;
     end loop;
-    return null;
+    bucket := null;
+    high := null;
 end
 $$;

@@ -1,37 +1,49 @@
--- pgcombine_internal.export_backlog(export [, exact]) → (entries, lag_seconds)
--- Returns the number of waiting entries and the age of the oldest in seconds, to about a second (see time_of); 0 if
--- none waits.
---   exact  false: the number is an estimate from the statistics, which are some seconds old, and the age considers only
---          the entry with the least sequence in each bucket
+-- pgcombine_internal.export_backlog(export) → (entries, lag_seconds)
+-- Returns how much waits: the number of changes after the export's offset, of entries that wait again, and of keys that
+-- a full state is still to deliver; and the age in seconds of the oldest of the changes and entries, 0 if none waits.
 -- Runs with its owner's rights, for roles that monitor or work.
--- Tables written: pgcombine.tick, if exact is false.
 -- Errors: PC021 unknown export; 42501 the caller lacks the right monitor.
-create or replace function pgcombine_internal.export_backlog(export text, exact boolean default true,
-    out entries bigint, out lag_seconds double precision)
-language plpgsql volatile
+create or replace function pgcombine_internal.export_backlog(export text, out entries bigint,
+    out lag_seconds double precision)
+language plpgsql stable
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
     _export pgcombine.export;
-    _tables text[];
-    _oldest bigint;
+    _bucket record;
+    _found bigint;
+    _oldest timestamptz;
+    _since timestamptz;
 begin
     perform pgcombine_internal.require_right(null, 'monitor', pgcombine_internal.caller());
     _export := pgcombine_internal.require_export(export_backlog.export);
-    _tables := array(
-        select format('pgcombine.%I', _export.export || '_exports_b' || to_char(b, 'FM0000'))
-        from generate_series(0, _export.buckets - 1) b);
-    execute format('select count(*), coalesce(txid_current_if_assigned(), txid_snapshot_xmax(txid_current_snapshot())) '
-        '- max(age(e.xmin)) from (%s) e',
-        case when exact then format('select xmin from pgcombine.%I', _export.export || '_exports')
-            else (select string_agg(format('(select xmin from %s order by seq limit 1)', t), ' union all ')
-                  from unnest(_tables) t) end)
-    into entries, _oldest;
-    if entries > 0 and not exact then
-        select greatest(entries, sum(pg_stat_get_live_tuples(t::regclass))) into entries from unnest(_tables) t;
-        perform pgcombine_internal.tick();
-    end if;
-    lag_seconds := greatest(0, extract(epoch from clock_timestamp() - pgcombine_internal.time_of(_oldest)));
+    entries := 0;
+    for _bucket in
+        select p.*, x.after, x.full_after
+        from pgcombine_internal.export_pending(_export) p
+        join pgcombine.export_bucket x on x.export = _export.export and x.bucket = p.bucket
+    loop
+        entries := entries + _bucket.changes + _bucket.entries;
+        if _bucket.changes > 0 then
+            execute format('select c._commit_timestamp from pgcombine.%I c where c._bucket = $1 and c._sequence > $2
+                order by c._sequence limit 1', _export.queue || '_changes')
+            into _since using _bucket.bucket, _bucket.after;
+            _oldest := least(_oldest, _since);
+        end if;
+        if _bucket.whole then
+            execute format('select count(*) from %s where %s',
+                pgcombine_internal.values_table(_export.queue, _bucket.bucket % (
+                    select q.partitions from pgcombine.queue q where q.queue = _export.queue)),
+                coalesce(nullif(concat_ws(' and ',
+                    nullif(pgcombine_internal.bucket_condition(_export.queue, _bucket.bucket::text), ''),
+                    pgcombine_internal.full_state_condition(_export.queue, _bucket.full_after)), ''), 'true'))
+            into _found;
+            entries := entries + _found;
+        end if;
+    end loop;
+    select least(_oldest, min(q.since)) into _oldest
+    from pgcombine.export_entry q where q.export = _export.export and q.error is null;
+    lag_seconds := greatest(0, extract(epoch from clock_timestamp() - coalesce(_oldest, clock_timestamp())));
 end
 $$;

@@ -2,8 +2,8 @@
 -- Returns the statements that compare the table of the exporter postgres with the queue's values:
 --   page         returns the next keys with a value, at most 1000, as JSON, after a key ($1; null: from the beginning)
 --   look         returns for each key of a JSON array ($1) the key, its row as the table should have it, and whether
---                the table may differ for now: an entry of the key waits ($2: whether to look for entries), or the key
---                has no value and a sweep is still to be done (export_sweep)
+--                the table may differ for now: an entry of the key waits ($2: whether to look for entries), a full
+--                state is being delivered, or the key has no value and a sweep is still to be done (export_sweep)
 --   target_page  runs in the other database. Returns its next keys as page does: those that aren't deleted, and
 --                those with a sequence beyond a number ($2)
 --   compare      runs in the other database. Compares rows that look returned (a JSON array, $1), and returns those
@@ -57,7 +57,8 @@ begin
         'table', _parts ->> 'target', 'filter', '(not pgcombine_deleted or pgcombine_seq > $2::bigint)'));
     look := pgcombine_internal.fill(
 'select to_jsonb(pgcombine_key)::text, to_jsonb(pgcombine_row)::text,
-       {waits} or pgcombine_deleted and (select sweep is not null from pgcombine.export where export = {export})
+       {waits} or pgcombine_deleted and (select sweep from pgcombine.export where export = {export})
+       or exists (select from pgcombine.export_bucket where export = {export} and full_after is not null)
 from jsonb_populate_recordset(null::{values}, $1::jsonb) k
 left join {values} v on {same_value}
 left join (select distinct {keys} from {entries} where $2::boolean) e on {same_entry}

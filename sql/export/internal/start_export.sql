@@ -1,34 +1,22 @@
--- pgcombine_internal.start_export(export, existing)
--- Adds the observer of an export, unless the export has it. From now on passes write the changes of the export's queue
--- as entries. A pass draws a sequence while it has claimed the bucket, so two passes over a key commit in the order of
--- their sequences.
---   existing  whether to replace the waiting entries with one for each key that has a value, without an old value
--- Tables written: <export>_exports, observer, queue, bucket.
--- Errors: PC021 unknown export; those of add_observer.
-create or replace function pgcombine_internal.start_export(export text, existing boolean)
+-- pgcombine_internal.start_export(export, full_state)
+-- Lets this server deliver an export from now on: passes keep the changes of its queue, and the export delivers those
+-- after the present ones. The caller has claimed the buckets of the queue and, if the export has any, the export's.
+--   full_state  whether a full state is to be delivered, too (see begin_full_state)
+-- Tables written: export_bucket; those of keep_changes.
+create or replace function pgcombine_internal.start_export(export pgcombine.export, full_state boolean)
 returns void
 language plpgsql
 as $$
-declare
-    _export constant pgcombine.export := pgcombine_internal.require_export(start_export.export);
-    _parts constant jsonb := jsonb_build_object(
-        'exports', format('pgcombine.%I', _export.export || '_exports'),
-        'values', format('pgcombine.%I', _export.queue || '_values'),
-        'keys', pgcombine_internal.column_list(_export.queue, 'key'),
-        'olds', pgcombine_internal.column_list(_export.queue, 'value', '{old}'),
-        'news', pgcombine_internal.column_list(_export.queue, 'value', '{new}'),
-        'columns', pgcombine_internal.column_list(_export.queue, 'value'));
 begin
-    if start_export.existing then
-        execute pgcombine_internal.fill('delete from {exports}', _parts);
-        execute pgcombine_internal.fill('insert into {exports} ({keys}, {news}) select {keys}, {columns} from {values}',
-            _parts);
+    perform pgcombine_internal.keep_changes(pgcombine_internal.require_queue((start_export.export).queue));
+    insert into pgcombine.export_bucket as x (export, bucket, after)
+    select (start_export.export).export, b.bucket, b.last from pgcombine.change_bucket b
+    where b.queue = (start_export.export).queue
+    on conflict on constraint export_bucket_pkey do update set after = excluded.after;
+    if start_export.full_state then
+        perform pgcombine_internal.begin_full_state(start_export.export);
     end if;
-    if not exists (select from pgcombine.observer o
-        where (o.queue, o.observer) = (_export.queue, 'export ' || _export.export))
-    then
-        perform pgcombine.add_observer(_export.queue, 'export ' || _export.export, pgcombine_internal.fill(
-            'insert into {exports} ({keys}, {olds}, {news}) select {keys}, {olds}, {news} from changes', _parts));
-    end if;
+    perform pgcombine_internal.regenerate_export(start_export.export);
+    perform pgcombine_internal.keep_rights();
 end
 $$;

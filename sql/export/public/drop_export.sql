@@ -2,8 +2,7 @@
 -- Drops an export and its destination's state. Delivered entries stay at the destination.
 --   force  whether to drop the export although entries wait or are quarantined; these entries are lost
 -- The call waits for running passes and deliveries.
--- Tables written: export, export_bucket, export_quarantine, destination_state, component_table, observer,
--- queue, bucket.
+-- Tables written: export, export_bucket, export_entry, destination_state; those of forget_changes.
 -- Errors: PC021 unknown export; without force: PC005 entries wait or are quarantined, PC003 the isolation level isn't
 -- read committed; with force: 40001 another session has changed the queue since the snapshot; 42501 the
 -- caller doesn't own the schema.
@@ -19,19 +18,12 @@ begin
     _export := pgcombine_internal.claim_deliveries(drop_export.export,
         -- an older snapshot may miss entries
         case when drop_export.force then null else format('drop of export "%s"', drop_export.export) end);
-    execute format('select count(*) + (select count(*) from pgcombine.export_quarantine where export = $1) from '
-        'pgcombine.%I',
-        _export.export || '_exports') into _entries using _export.export;
+    select (pgcombine_internal.export_backlog(_export.export)).entries + count(*) into _entries
+    from pgcombine.export_entry q where q.export = _export.export and q.error is not null;
     perform pgcombine_internal.require(_entries = 0 or drop_export.force, 'PC005',
         format('export "%s" has %s entries that wait or are quarantined', _export.export, _entries),
         'deliver them first (pgcombine export run --drain), or pass force => true to lose them');
-    if exists (select from pgcombine.observer o where o.queue = _export.queue
-        and o.observer = 'export ' || _export.export) then
-        -- the export has no observer if another server delivers it
-        perform pgcombine.drop_observer(_export.queue, 'export ' || _export.export);
-    end if;
-    execute format('drop table pgcombine.%I', _export.export || '_exports');
-    delete from pgcombine.component_table t where t.name = _export.export || '_exports';
+    perform pgcombine_internal.stop_export(_export);
     delete from pgcombine.export e where e.export = _export.export;
     delete from pgcombine.destination_state d where d.kind = 'export' and d.name = _export.export;
 end

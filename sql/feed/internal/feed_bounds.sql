@@ -14,8 +14,8 @@ language plpgsql stable
 as $$
 #variable_conflict use_column
 declare
-    _feed constant pgcombine.feed := pgcombine_internal.require_feed(feed_bounds.feed);
-    _last constant jsonb := pgcombine_internal.feed_vector(_feed.feed);
+    _feed constant pgcombine.change_log := pgcombine_internal.require_feed(feed_bounds.feed);
+    _last constant jsonb := pgcombine_internal.change_vector(_feed.queue);
     _low jsonb := (
         select coalesce(jsonb_object_agg(k, coalesce((_feed.reclaimed ->> k)::bigint, _feed.number << 40)), '{}')
         from jsonb_object_keys(_last) k);
@@ -51,10 +51,7 @@ begin
         where not feed_bounds.after ? k and _feed.reclaimed ? k limit 1;
     end if;
     _low := _low || feed_bounds.after;
-    select t.turn into _turn
-    from unnest(_feed.turns) with ordinality t (turn, place)
-    where exists (select from jsonb_each_text(t.turn) e where e.value::bigint > (_low ->> e.key)::bigint)
-    order by t.place limit 1;
+    _turn := pgcombine_internal.change_turn(_feed, _low);
     return query
     select l.key::integer, l.value::bigint,
            case when _turn is null then (_last ->> l.key)::bigint

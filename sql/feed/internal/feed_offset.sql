@@ -16,7 +16,7 @@ returns jsonb
 language plpgsql stable
 as $$
 declare
-    _feed constant pgcombine.feed := pgcombine_internal.require_feed(feed_offset.feed);
+    _feed constant pgcombine.change_log := pgcombine_internal.require_feed(feed_offset.feed);
     _left bigint := feed_offset.most;
     _bound record;
     _take bigint;
@@ -28,7 +28,7 @@ begin
         raise exception 'a portion of % changes is empty', feed_offset.most
             using errcode = 'PC003', hint = 'give at least 1, or null for no maximum';
     elsif after is null then
-        return pgcombine_internal.feed_vector(_feed.feed);
+        return pgcombine_internal.change_vector(_feed.queue);
     end if;
     -- Buckets with few changes come first, so that others can take what these leave of their shares. If there are more
     -- buckets with changes than the portion may have changes, the order is random.

@@ -11,14 +11,14 @@ language plpgsql stable
 as $$
 #variable_conflict use_column
 declare
-    _feed constant pgcombine.feed := pgcombine_internal.require_feed(feed_portion.feed);
+    _feed constant pgcombine.change_log := pgcombine_internal.require_feed(feed_portion.feed);
     _highest jsonb;
     _problem text;
 begin
     perform pgcombine_internal.require(num_nonnulls(feed_portion.most, feed_portion.upto) < 2, 'PC003',
         'upto and most can''t be given together: both end the portion', 'give one of upto and most');
     if feed_portion.after is null then
-        select '{}', '{}', 0, pgcombine_internal.feed_vector(_feed.feed) into low, high, changes, next;
+        select '{}', '{}', 0, pgcombine_internal.change_vector(_feed.queue) into low, high, changes, next;
         return;
     end if;
     high := coalesce(feed_portion.upto,

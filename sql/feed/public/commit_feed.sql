@@ -15,12 +15,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _feed constant pgcombine.feed := pgcombine_internal.feed_reader(commit_feed.feed);
+    _feed constant pgcombine.change_log := pgcombine_internal.feed_reader(commit_feed.feed);
 begin
     perform pgcombine_internal.require(length(commit_feed.consumer) between 1 and 200, 'PC003',
         format('invalid name of a consumer: %s', quote_nullable(commit_feed.consumer)), 'give 1 to 200 characters');
     if commit_feed.after is null then
-        delete from pgcombine.feed_consumer c where c.feed = _feed.feed and c.consumer = commit_feed.consumer;
+        delete from pgcombine.feed_consumer c where c.queue = _feed.queue and c.consumer = commit_feed.consumer;
         return;
     end if;
     perform pgcombine_internal.feed_bounds(_feed.feed, commit_feed.after);
@@ -28,9 +28,9 @@ begin
     perform pgcombine_internal.require(count(*) < 1000 or bool_or(c.consumer = commit_feed.consumer), 'PC003',
         format('feed "%s" has %s consumers already, so it can''t have %L', _feed.feed, count(*), commit_feed.consumer),
         'reuse a consumer''s name, or forget consumers: commit_feed(feed, consumer, null)')
-    from pgcombine.feed_consumer c where c.feed = _feed.feed;
-    insert into pgcombine.feed_consumer as c (feed, consumer, after)
-    values (_feed.feed, commit_feed.consumer, commit_feed.after)
+    from pgcombine.feed_consumer c where c.queue = _feed.queue;
+    insert into pgcombine.feed_consumer as c (queue, consumer, after)
+    values (_feed.queue, commit_feed.consumer, commit_feed.after)
     on conflict on constraint feed_consumer_pkey do update set after = excluded.after, committed_at = now();
 end
 $$;

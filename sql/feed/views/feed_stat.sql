@@ -5,27 +5,28 @@
 --   retention  how long changes are kept at least (see create_feed)
 --   max_bytes  size of the feed up to which older changes stay for registered consumers; null: they don't stay
 --   kept       number of changes that are kept
---   bytes      size of the feed's tables
+--   bytes      size of the kept changes, in which exports have a share
 --   consumers  number of registered consumers
 --   behind     number of kept changes after the offset of the consumer that is furthest behind; null: no consumer is
 --              registered
 create or replace view pgcombine.feed_stat as
-select f.feed, f.queue, f.retention, f.max_bytes, b.kept,
-       (select sum(pg_total_relation_size(to_regclass(format('pgcombine.%I', f.feed || '_feed_s' || s))))::bigint
-        from generate_series(0, cardinality(f.closed) - 1) s) as bytes,
+select l.feed, l.queue, l.retention, l.max_bytes, b.kept,
+       (select sum(pg_total_relation_size(to_regclass(format('pgcombine.%I', l.queue || '_changes_s' || s))))::bigint
+        from generate_series(0, cardinality(l.closed) - 1) s) as bytes,
        c.consumers, c.behind
-from pgcombine.feed f
+from pgcombine.change_log l
 cross join lateral (
-    select coalesce(sum(b.last - coalesce((f.reclaimed ->> b.bucket::text)::bigint, f.number << 40)), 0)::bigint as kept
-    from pgcombine.feed_bucket b where b.feed = f.feed
+    select coalesce(sum(b.last - coalesce((l.reclaimed ->> b.bucket::text)::bigint, l.number << 40)), 0)::bigint as kept
+    from pgcombine.change_bucket b where b.queue = l.queue
 ) b
 cross join lateral (
     select count(*) as consumers, max(o.behind) as behind
     from pgcombine.feed_consumer c
     cross join lateral (
         select sum(b.last - greatest((c.after ->> b.bucket::text)::bigint,
-                   coalesce((f.reclaimed ->> b.bucket::text)::bigint, f.number << 40)))::bigint as behind
-        from pgcombine.feed_bucket b where b.feed = f.feed
+                   coalesce((l.reclaimed ->> b.bucket::text)::bigint, l.number << 40)))::bigint as behind
+        from pgcombine.change_bucket b where b.queue = l.queue
     ) o
-    where c.feed = f.feed
-) c;
+    where c.queue = l.queue
+) c
+where l.feed is not null;

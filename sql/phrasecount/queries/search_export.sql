@@ -1,2 +1,2 @@
 -- The export that writes changes to the search table.
-select queue, exporter, target, state from pgcombine.export_status where export = 'phrases_search'
+select queue, exporter, target, state from pgcombine.export_stat where export = 'phrases_search'

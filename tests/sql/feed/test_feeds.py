@@ -47,14 +47,14 @@ def found(conn: psycopg.Connection, query: str) -> list[tuple[Any, ...]]:
 def age(conn: psycopg.Connection, seconds: int = 100) -> None:
     """Make the feed's segments older by ``seconds``."""
     conn.execute(
-        "update pgcombine.feed set since = since - make_interval(secs => %s), "
+        "update pgcombine.change_log set since = since - make_interval(secs => %s), "
         "closed = array(select c - make_interval(secs => %s) from unnest(closed) with ordinality x (c, n) order by n)",
         (seconds, seconds),
     )
 
 
 def upkeep(conn: psycopg.Connection) -> None:
-    while one(conn, "select pgcombine_internal.feed_upkeep('f')"):
+    while one(conn, "select pgcombine_internal.reclaim_changes('wc')"):
         pass
 
 
@@ -207,7 +207,7 @@ def test_portion_with_a_partial_end_has_only_its_buckets(feed: psycopg.Connectio
 
 
 def test_feed_with_a_large_number_accepts_its_offsets(tx: psycopg.Connection) -> None:
-    tx.execute("alter table pgcombine.feed alter column number restart 8000000")
+    tx.execute("alter table pgcombine.change_log alter column number restart 8000000")
     make_queue(tx)
     make_feed(tx)
     start = offset(tx)
@@ -221,7 +221,7 @@ def test_offset_is_too_old_once_changes_are_truncated(feed: psycopg.Connection) 
     combine(feed, {"a": 1})
     caught_up = offset(feed)
     expire(feed)
-    assert one(feed, "select count(*) from pgcombine.f_feed") == 0
+    assert one(feed, "select count(*) from pgcombine.wc_changes") == 0
     combine(feed, {"a": 1})
     for call in (
         "pgcombine_internal.feed_offset('f', %s)",
@@ -277,7 +277,7 @@ def test_segments_take_turns(feed: psycopg.Connection) -> None:
     used = set()
     for _ in range(14):
         combine(feed, {"a": 1})
-        used.add(one(feed, "select segment from pgcombine.feed"))
+        used.add(one(feed, "select segment from pgcombine.change_log"))
         age(feed, 16)
         upkeep(feed)
     assert used == {0, 1, 2, 3, 4, 5}
@@ -295,9 +295,9 @@ def test_segment_stays_while_it_is_read(feed: psycopg.Connection, module_dsn: st
         assert len(changes(reader, {})) == 1
         age(feed)
         upkeep(feed)
-        assert one(feed, "select count(*) from pgcombine.f_feed") == 1
+        assert one(feed, "select count(*) from pgcombine.wc_changes") == 1
     upkeep(feed)
-    assert one(feed, "select count(*) from pgcombine.f_feed") == 0
+    assert one(feed, "select count(*) from pgcombine.wc_changes") == 0
 
 
 def test_late_pass_does_not_stop_the_segments(feed: psycopg.Connection, module_dsn: str) -> None:
@@ -307,18 +307,18 @@ def test_late_pass_does_not_stop_the_segments(feed: psycopg.Connection, module_d
         late.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         late.execute("select")
         expire(feed)
-        assert one(feed, "select segment from pgcombine.feed") == 1
+        assert one(feed, "select segment from pgcombine.change_log") == 1
         for bucket in range(4):
             late.execute("select pgcombine.combine('wc', %s)", (bucket,))
-    assert found(feed, "select distinct _segment from pgcombine.f_feed") == [(0,)]
+    assert found(feed, "select distinct _segment from pgcombine.wc_changes") == [(0,)]
     assert found(feed, "select * from pgcombine.verify('wc')") == []
     age(feed)
-    problem = 'feed "f" has changes in segment 0, which is neither in use nor closed: run a worker'
+    problem = 'queue "wc" has changes in segment 0, which is neither in use nor closed: run a worker'
     assert found(feed, "select * from pgcombine.verify('wc')") == [(problem,)]
     used = []
     for _ in range(8):
         combine(feed, {"a": 1})
-        used.append(one(feed, "select segment from pgcombine.feed"))
+        used.append(one(feed, "select segment from pgcombine.change_log"))
         age(feed, 16)
         upkeep(feed)
     assert used == [1, 2, 3, 4, 5, 0, 1, 2]
@@ -362,7 +362,7 @@ def test_keys_stay_in_order_after_a_rebucket(feed: psycopg.Connection, numbers: 
     with raises_state("PC003"):
         changes(feed, {}, upto=now)
     expire(feed)
-    assert one(feed, "select turns from pgcombine.feed") == []
+    assert one(feed, "select turns from pgcombine.change_log") == []
 
 
 def test_offset_that_lacks_a_truncated_bucket_is_too_old(feed: psycopg.Connection) -> None:
@@ -400,14 +400,14 @@ def test_pass_with_an_older_snapshot_fails_to_serialize(feed: psycopg.Connection
         late.execute("select")
         add(feed, {"a": 1})
         combine_all(feed)
-        bucket = one(feed, "select bucket from pgcombine.feed_bucket where last & 1099511627775 = 1")
+        bucket = one(feed, "select bucket from pgcombine.change_bucket where last & 1099511627775 = 1")
         with pytest.raises(psycopg.errors.SerializationFailure):
             late.execute("select * from pgcombine.combine('wc', %s)", (bucket,))
     assert changes(feed, {}) == [("insert", "a", None, 2)]
 
 
 def test_pass_fails_without_the_row_of_its_bucket(feed: psycopg.Connection) -> None:
-    feed.execute("delete from pgcombine.feed_bucket")
+    feed.execute("delete from pgcombine.change_bucket")
     with pytest.raises(psycopg.errors.NotNullViolation):
         combine(feed, {"a": 1})
 
@@ -449,7 +449,7 @@ def test_pass_does_not_commit_asynchronously(feed: psycopg.Connection, setting: 
         create table public.committed (setting text);
         create function public.committed() returns trigger language plpgsql as
             'begin insert into public.committed values (current_setting(''synchronous_commit'')); return null; end';
-        create constraint trigger committed after update on pgcombine.feed_bucket deferrable initially deferred
+        create constraint trigger committed after update on pgcombine.change_bucket deferrable initially deferred
             for each row execute function public.committed()""")
     feed.execute(f"set synchronous_commit = {setting}")
     combine(feed, {"a": 1})
@@ -470,7 +470,7 @@ def test_drop_does_not_wait_long_for_a_reader(feed: psycopg.Connection, module_d
 
 
 def test_existing_feed_takes_no_number(feed: psycopg.Connection) -> None:
-    drawn = "select last_value from pg_sequences where sequencename = 'feed_number_seq'"
+    drawn = "select last_value from pg_sequences where sequencename = 'change_log_number_seq'"
     before = one(feed, drawn)
     make_feed(feed, retention="1 min", if_not_exists=True)
     with raises_state("PC002"):
@@ -496,7 +496,7 @@ def test_foreign_functions_of_the_same_names_stay(feed: psycopg.Connection) -> N
 
 
 def test_dropped_feed_leaves_nothing(feed: psycopg.Connection) -> None:
-    left = "select count(*) from pg_class where relname like 'f\\_feed%'"
+    left = "select count(*) from pg_class where relname like 'wc\\_changes%'"
     functions = "select count(*) from pg_proc where proname in ('f_read', 'f_snapshot')"
     make_feed(feed, "f", "wc", retention="1 min", if_not_exists=True)
     assert (one(feed, left), one(feed, functions)) == (13, 2)
@@ -505,19 +505,19 @@ def test_dropped_feed_leaves_nothing(feed: psycopg.Connection) -> None:
     assert one(feed, left) == one(feed, functions) == one(feed, "select count(*) from pgcombine.observer") == 0
     make_feed(feed)
     feed.execute("select pgcombine.drop_queue('wc', force => true)")
-    assert one(feed, left) == one(feed, functions) == one(feed, "select count(*) from pgcombine.feed_bucket") == 0
+    assert one(feed, left) == one(feed, functions) == one(feed, "select count(*) from pgcombine.change_bucket") == 0
 
 
 def test_verify_reports_missing_changes(feed: psycopg.Connection) -> None:
     combine(feed, {"a": 1})
-    feed.execute("delete from pgcombine.f_feed")
+    feed.execute("delete from pgcombine.wc_changes")
     feed.execute("drop function pgcombine.f_snapshot")
     assert [problem for (problem,) in found(feed, "select * from pgcombine.verify('wc')")] == [
         "function pgcombine.f_snapshot is missing: run pgcombine db upgrade",
         one(
             feed,
-            "select format('feed \"f\" has 0 changes of bucket %s after sequence %s instead of 1', bucket, last - 1) "
-            "from pgcombine.feed_bucket where last & 1099511627775 = 1",
+            "select format('queue \"wc\" has 0 changes of bucket %s after sequence %s instead of 1', bucket, last - 1) "
+            "from pgcombine.change_bucket where last & 1099511627775 = 1",
         ),
     ]
 
@@ -537,8 +537,8 @@ def test_reader_needs_the_right_to_read_the_queue(feed: psycopg.Connection, role
         feed.execute(call.encode())
     assert changes(feed, {}) == [("insert", "a", None, 1)]
     for call in (
-        *("select from pgcombine.f_feed", "select from pgcombine.feed_stat"),
-        *("update pgcombine.feed_bucket set last = 9", "select pgcombine_internal.feed_upkeep('f')"),
+        *("select from pgcombine.wc_changes", "select from pgcombine.feed_stat"),
+        *("update pgcombine.change_bucket set last = 9", "select pgcombine_internal.reclaim_changes('wc')"),
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             feed.execute(call.encode())
@@ -546,10 +546,13 @@ def test_reader_needs_the_right_to_read_the_queue(feed: psycopg.Connection, role
 
 def test_worker_writes_feeds(feed: psycopg.Connection, role: str) -> None:
     feed.execute(f"select pgcombine.grant_right('work', '{role}')")
-    make_feed(feed, "later")
-    add(feed, {"a": 1})
+    make_queue(feed, "later")
+    make_feed(feed, "later", "later")
+    for queue in ("wc", "later"):
+        add(feed, {"a": 1}, queue)
     feed.execute(f"set role {role}")
-    combine_all(feed)
+    for queue in ("wc", "later"):
+        combine_all(feed, queue)
     upkeep(feed)
     feed.execute("reset role")
     both = "select * from pgcombine.f_read('{}') union all select * from pgcombine.later_read('{}')"

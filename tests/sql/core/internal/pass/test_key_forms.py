@@ -115,11 +115,11 @@ def test_expiry_and_exports_show_the_stored_form(tx: psycopg.Connection) -> None
 def test_export_deletes_a_key_that_returns_in_another_form(tx: psycopg.Connection) -> None:
     """A destination may compare keys as text, so the deletion of 1.0 must come before the new key 1."""
     make_queue(tx, key=["k numeric"], buckets=1)
-    make_export(tx, buckets=1)
+    make_export(tx)
     for form, n in (("1.0", 1), ("1", 2), ("1", -3), ("1", 4), ("1.00", 5)):
         update(tx, "numeric", form, n)
         combine_all(tx)
-    taken = tx.execute(one(tx, "select pgcombine_internal.export_take('search', 0, 9)").encode()).fetchall()
+    taken = tx.execute(one(tx, "select pgcombine_internal.export_take('search', 0, 9, null)").encode()).fetchall()
     assert [(str(k), old, new) for k, old, new, *_ in taken] == [("1.0", None, None), ("1", None, 9)]
 
 

@@ -1,6 +1,7 @@
--- pgcombine_internal.regenerate_feed(feed)
--- Creates or replaces the functions <feed>_read and <feed>_snapshot of a feed, and its wake-up trigger. The trigger's
--- channel is 'feed ' followed by the feed's name. Since the name has a space, it can't be the channel of a queue.
+-- pgcombine_internal.regenerate_changes(queue)
+-- Creates or replaces the wake-up trigger of a queue's changes and, if they are read as a feed, its functions
+-- <feed>_read and <feed>_snapshot. The trigger's channel is 'pgcombine.changes <queue>'. Since the name has a space, it
+-- can't be the channel of a queue.
 -- <feed>_read([after, most, compact, upto]) returns the offset after a portion of changes, and the portion. Its first
 -- row has only the offset, in the column _after. The other rows have the changes, in the order of _bucket and
 -- _sequence. Its parameters:
@@ -14,18 +15,17 @@
 -- <feed>_snapshot() returns the present offset, and the values of the queue from the same snapshot. Its first row has
 -- only the offset, in the column _after. The other rows have only keys and values.
 -- Both functions run with their owner's rights, for roles that may read the queue.
--- Errors: PC050 unknown feed.
-create or replace function pgcombine_internal.regenerate_feed(feed text)
+create or replace function pgcombine_internal.regenerate_changes(queue text)
 returns void
 language plpgsql
 as $$
 declare
-    _feed constant pgcombine.feed := pgcombine_internal.require_feed(regenerate_feed.feed);
+    _feed constant pgcombine.change_log := (
+        select l from pgcombine.change_log l where l.queue = regenerate_changes.queue);
     _olds constant text := pgcombine_internal.column_list(_feed.queue, 'value', '{old}');
     _news constant text := pgcombine_internal.column_list(_feed.queue, 'value', '{new}');
     _parts constant jsonb := jsonb_build_object(
         'feed', quote_literal(_feed.feed),
-        'table', format('pgcombine.%I', _feed.feed || '_feed'),
         'read', quote_ident(_feed.feed || '_read'),
         'snapshot', quote_ident(_feed.feed || '_snapshot'),
         'values', format('pgcombine.%I', _feed.queue || '_values'),
@@ -45,11 +45,17 @@ declare
                 where f._bucket = u.key::integer and f._sequence > (_portion.low ->> u.key)::bigint
                   and f._sequence <= u.value::bigint
                 order by f._sequence limit u.value::bigint - (_portion.low ->> u.key)::bigint) f',
-            _feed.feed || '_feed'),
+            _feed.queue || '_changes'),
         'first_olds', pgcombine_internal.column_list(_feed.queue, 'value', 'first_value({old}) over same as {old}'),
         'shown', format('_bucket, _sequence, case when row(%s) is null then ''insert'' when row(%s) is null '
             'then ''delete'' else ''update'' end, _commit_version, _commit_timestamp', _olds, _news));
 begin
+    execute format('create or replace trigger pgcombine_wake after insert on pgcombine.%I
+                    for each statement execute function pgcombine_internal.wake(%L)',
+        _feed.queue || '_changes', 'changes ' || _feed.queue);
+    if _feed.feed is null then
+        return;
+    end if;
     execute pgcombine_internal.fill($create$
 create or replace function pgcombine.{read}(after jsonb default null, most integer default null,
     compact boolean default false, upto jsonb default null)
@@ -61,7 +67,7 @@ set search_path = pg_catalog, pg_temp
 as $function$
 #variable_conflict use_column
 declare
-    _feed constant pgcombine.feed := pgcombine_internal.feed_reader({feed});
+    _feed constant pgcombine.change_log := pgcombine_internal.feed_reader({feed});
     _portion constant record := pgcombine_internal.feed_portion({feed}, {read}.after, {read}.most, {read}.upto);
     _found bigint;
 begin
@@ -100,10 +106,10 @@ set search_path = pg_catalog, pg_temp
 as $function$
 #variable_conflict use_column
 declare
-    _feed constant pgcombine.feed := pgcombine_internal.feed_reader({feed});
+    _feed constant pgcombine.change_log := pgcombine_internal.feed_reader({feed});
 begin
     return query
-    select pgcombine_internal.feed_vector({feed}), {nulls} union all select null, {columns} from {values};
+    select pgcombine_internal.change_vector(_feed.queue), {nulls} union all select null, {columns} from {values};
     -- the query finds the partition that the snapshot sees, and to_regclass the present one of the same name
     perform pgcombine_internal.require((select c.oid from pg_class c
         where c.relname = {partition} and c.relnamespace = 'pgcombine'::regnamespace)
@@ -111,9 +117,7 @@ begin
         'the queue was rebucketed after the snapshot', 'begin a new transaction');
 end
 $function$;
-comment on function pgcombine.{snapshot} is 'Returns the present offset of the feed, and all values as of that offset.';
-create or replace trigger pgcombine_wake after insert on {table}
-    for each statement execute function pgcombine_internal.wake($create$ || quote_literal('feed ' || _feed.feed) || ')',
-        _parts);
+comment on function pgcombine.{snapshot} is 'Returns the present offset of the feed, and all values as of that offset.'
+$create$, _parts);
 end
 $$;
