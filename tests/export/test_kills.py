@@ -100,7 +100,7 @@ def test_crashes_lose_no_entry(tmp_path: Path) -> None:
                 delivered = one(there, "select coalesce(max(pgcombine_seq), 0) from search")
             with psycopg.connect(dsn, autocommit=True) as conn:
                 # the sequence must not repeat a number that the destination has seen
-                assert one(conn, "select nextval('pgcombine.export_sequence')") > delivered >= highest
+                assert one(conn, "select nextval('pgcombine.change_sequence')") > delivered >= highest
             highest = delivered
         with psycopg.connect(dsn, autocommit=True) as conn:
             combine_all(conn)
