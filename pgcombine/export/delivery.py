@@ -80,9 +80,9 @@ class Delivery:
         ticket: int | None = None
         try:
             with translated(), self._claims.transaction():
-                bucket, high = one(
+                (bucket,) = one(
                     self._claims,
-                    "select c.* from pgcombine_internal.portable_text(), pgcombine_internal.claim_export(%s) c",
+                    "select pgcombine_internal.claim_export(%s) from pgcombine_internal.portable_text()",
                     self._export,
                 )
                 sweep = self._own()  # the owner doesn't change while a bucket is claimed
@@ -94,7 +94,7 @@ class Delivery:
                 count = 0
                 if bucket is not None:
                     with span("deliver", self._export, bucket) as told:
-                        count = self._deliver(bucket, high)
+                        count = self._deliver(bucket)
                         told(count)
             if sweep:
                 self._sweep()
@@ -115,7 +115,7 @@ class Delivery:
     def waits(self) -> bool:
         """Whether an entry waits in a bucket that no worker has claimed."""
         with translated():
-            return one(self._control, "select bucket from pgcombine_internal.claim_export(%s)", self._export) != (None,)
+            return one(self._control, "select pgcombine_internal.claim_export(%s)", self._export) != (None,)
 
     def _own(self) -> bool:
         """Pass the owner to an exporter that needs it. Returns whether a sweep by this exporter is still to be done."""
@@ -134,38 +134,38 @@ class Delivery:
             self._exporter.sweep(row[0])
             self._control.execute(sqlfiles.query("export_swept"), (self._export, row[0]))
 
-    def _deliver(self, bucket: int, high: int | None) -> int:
+    def _deliver(self, bucket: int) -> int:
         try:
             with self._claims.transaction():
-                count = self._whole(bucket, high)
+                count = self._whole(bucket)
             self._size = min(self._batch, _GROWTH * self._size)
         except DeliveryRejectedError:
             self._size = min(self._size, SEARCH_ENTRIES)
-            count = self._search(bucket, high)
+            count = self._search(bucket)
         self._claims.execute(sqlfiles.query("export_delivered").encode(), (count, self._export, bucket))
         log.debug("export.delivered export=%s bucket=%d entries=%d", self._export, bucket, count)
         return count
 
-    def _whole(self, bucket: int, high: int | None) -> int:
+    def _whole(self, bucket: int) -> int:
         """Deliver a batch. Raises DeliveryRejectedError if the destination refuses one of its entries."""
         if not isinstance(self._exporter, RawExporter):
-            entries = self._entries(bucket, high)
+            entries = self._entries(bucket)
             if entries:
                 self._exporter.deliver(entries)
             return len(entries)
-        take = sql.SQL("copy ({}) to stdout").format(sql.SQL(self._take(bucket, high, raw=True)))
+        take = sql.SQL("copy ({}) to stdout").format(sql.SQL(self._take(bucket, raw=True)))
         with self._claims.cursor() as cursor:
             with cursor.copy(take) as copy:
                 self._exporter.load(_joined(copy), self._flush)
             return cursor.rowcount
 
-    def _search(self, bucket: int, high: int | None) -> int:
+    def _search(self, bucket: int) -> int:
         """Deliver a batch without the entries that the destination refuses, and quarantine these and what follows them.
 
         The entries of a key are one part of the batch. If the destination refuses them, they are delivered one by one
         up to the first refused one.
         """
-        entries = self._entries(bucket, high)
+        entries = self._entries(bucket)
         keys = [list(group) for _, group in itertools.groupby(entries, key=lambda entry: entry.key)]
         outcome = bisect(keys, lambda part: self._exporter.deliver([entry for key in part for entry in key]))
         if outcome.down is not None:
@@ -191,15 +191,15 @@ class Delivery:
             return [], error
         return key, error
 
-    def _entries(self, bucket: int, high: int | None) -> list[Entry]:
+    def _entries(self, bucket: int) -> list[Entry]:
         """Take the entries of a batch, make the commits that wrote them durable, and return the entries."""
-        rows = self._claims.execute(self._take(bucket, high, raw=False).encode()).fetchall()
+        rows = self._claims.execute(self._take(bucket, raw=False).encode()).fetchall()
         self._flush()
         return [self._entry(row) for row in rows]
 
-    def _take(self, bucket: int, high: int | None, *, raw: bool) -> str:
-        statement = "select pgcombine_internal.export_take(%s, %s, %s, %s, %s)"
-        return str(one(self._claims, statement, self._export, bucket, self._size, high, raw)[0])
+    def _take(self, bucket: int, *, raw: bool) -> str:
+        statement = "select pgcombine_internal.export_take(%s, %s, %s, %s)"
+        return str(one(self._claims, statement, self._export, bucket, self._size, raw)[0])
 
     def _entry(self, row: tuple[object, ...]) -> Entry:
         *columns, seq, json = row

@@ -2,7 +2,8 @@
 -- Makes an export deliver a full state: an entry without an old value for each key that has a value, in the order of
 -- keys, beside the changes (see export_take). The caller has claimed the queue's buckets and the export's.
 -- The entries get numbers that are drawn here: higher than those of all earlier changes, and lower than those of all
--- later ones. The count of numbers is enough for the keys that the statistics know, twice, and for a million more.
+-- later ones. The count of numbers is enough for the keys that the statistics know, twice, and for more (see
+-- claim_export).
 -- Tables written: export_bucket.
 create or replace function pgcombine_internal.begin_full_state(export pgcombine.export)
 returns void
@@ -11,13 +12,13 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue((begin_full_state.export).queue);
     _first bigint;
-    _numbers constant bigint := 1048576 + 2 * (
-        select greatest(max(c.reltuples), 0)::bigint from generate_series(0, _queue.partitions - 1) p
+    _numbers constant bigint := 131072 + 3 * (select b.batch from pgcombine.export b
+        where b.export = (begin_full_state.export).export) + 2 * (
+        select greatest(max(c.reltuples) * _queue.partitions / _queue.buckets, 0)::bigint from generate_series(0, _queue.partitions - 1) p
         join pg_class c on c.oid = pgcombine_internal.values_table(_queue.queue, p)::regclass);
 begin
-    -- One session at a time: between nextval and setval another one could do the same, and draw the numbers again. All
-    -- lock the same row. A session that has locked another queue's row doesn't wait for it.
-    perform from pgcombine.change_log l order by l.queue limit 1 for update;
+    -- One session at a time: between nextval and setval another one could do the same, and draw the numbers again.
+    perform from pgcombine.schema_version for update;
     _first := nextval('pgcombine.change_sequence');
     perform setval('pgcombine.change_sequence', _first + _queue.buckets * _numbers);
     update pgcombine.export_bucket x

@@ -1,33 +1,29 @@
--- pgcombine_internal.claim_export(export) → (bucket, high)
+-- pgcombine_internal.claim_export(export) → bucket
 -- Claims one of the buckets with something to deliver that no other worker has claimed. Null: there is none. The claim
 -- lasts until the transaction ends.
---   high  the last sequence that may be delivered, because the queue was rebucketed after it (see change_turn). Null:
---         there is no limit
+-- If the numbers of a full state run out, the function begins the full state again, and returns null.
 -- The transaction must be read committed. Otherwise its next statement could deliver again what the bucket's former
 -- worker has delivered.
 -- Errors: PC021 unknown export.
-create or replace function pgcombine_internal.claim_export(export text, out bucket integer, out high bigint)
+create or replace function pgcombine_internal.claim_export(export text)
+returns integer
 language plpgsql
 as $$
 declare
     _export constant pgcombine.export := pgcombine_internal.require_export(claim_export.export);
-    _turn jsonb;
+    _bucket pgcombine.export_bucket;
 begin
-    select pgcombine_internal.change_turn(l, (
-        select jsonb_object_agg(x.bucket, x.after) from pgcombine.export_bucket x where x.export = _export.export))
-    into _turn from pgcombine.change_log l where l.queue = _export.queue;
-    for bucket, high in
-        select b.bucket, case when _turn is not null then coalesce((_turn ->> b.bucket::text)::bigint, 0) end
-        from pgcombine_internal.export_pending(_export) b order by random()
-    loop
-        perform from pgcombine.export_bucket x
-        where x.export = _export.export and x.bucket = claim_export.bucket
-          and (claim_export.high is null or x.after < claim_export.high) for update skip locked;
-        if found then
-            return;
+    for _bucket.bucket in select b.bucket from pgcombine_internal.export_pending(_export) b order by random() loop
+        select x.* into _bucket from pgcombine.export_bucket x
+        where x.export = _export.export and x.bucket = _bucket.bucket for update skip locked;
+        if found and _bucket.full_after is not null and _bucket.full_end - _bucket.full_seq < 2 * _export.batch then
+            perform pgcombine_internal.claim_buckets(_export.queue);
+            perform pgcombine_internal.begin_full_state(_export);
+            return null;
+        elsif found then
+            return _bucket.bucket;
         end if;
     end loop;
-    bucket := null;
-    high := null;
+    return null;
 end
 $$;

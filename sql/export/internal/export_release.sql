@@ -14,6 +14,8 @@ declare
     _count bigint;
 begin
     perform pgcombine_internal.require_right(_export.queue, 'work');
+    -- a delivery in progress may be adding entries to the quarantine
+    perform from pgcombine.export_bucket x where x.export = _export.export order by x.bucket for update;
     if not put_back then
         delete from pgcombine.export_entry q
         where q.export = _export.export and q.error is not null

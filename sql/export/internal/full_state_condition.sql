@@ -1,7 +1,7 @@
 -- pgcombine_internal.full_state_condition(queue, after) → text
 -- Returns the condition that a full state hasn't reached a key yet: the key comes after another one in the order of the
 -- primary key. Null: the full state has reached no key. The operators don't depend on the search path.
---   after  the last key that was reached, as a JSON object; {}: none
+--   after  the last key that was reached, as a JSON object of texts; {}: none
 create or replace function pgcombine_internal.full_state_condition(queue text, after jsonb)
 returns text
 language plpgsql stable
@@ -14,8 +14,8 @@ begin
         return null;
     end if;
     for _column in
-        select quote_ident(c.name) as name, format('(select %I from jsonb_populate_record(null::pgcombine.%I, %L))',
-                   c.name, c.queue || '_values', full_state_condition.after) as reached, count(*) over () as columns,
+        select quote_ident(c.name) as name, format('%L::%s', full_state_condition.after ->> c.name, c.type) as reached,
+               count(*) over () as columns,
                (pgcombine_internal.type_operator(c.type::regtype, 3)).name as equals,
                (pgcombine_internal.type_operator(c.type::regtype, 4)).name as from_on,
                (pgcombine_internal.type_operator(c.type::regtype, 5)).name as greater

@@ -1,6 +1,7 @@
 -- pgcombine_internal.rebucket_export(export)
--- Adds missing buckets to an export while its queue gets other buckets, and moves its own entries to the new buckets of
--- their keys. A full state that is being delivered begins again.
+-- Gives an export the new buckets of its queue, while all are claimed. The changes that the export hasn't delivered yet
+-- become entries of its own, since later changes of their keys can come in other buckets. A full state that is being
+-- delivered begins again; then only deletions become entries. The call waits for deliveries in progress.
 -- Tables written: export_bucket, export_entry.
 create or replace function pgcombine_internal.rebucket_export(export pgcombine.export)
 returns void
@@ -9,23 +10,47 @@ as $$
 declare
     _export constant pgcombine.export := rebucket_export.export;
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(_export.queue);
+    _whole constant boolean := exists (select from pgcombine.export_bucket x
+        where x.export = _export.export and x.full_after is not null);
+    _parts constant jsonb := jsonb_build_object(
+        'export', quote_literal(_export.export), 'queue', quote_literal(_queue.queue), 'buckets', _queue.buckets,
+        'values', quote_literal(format('pgcombine.%I', _queue.queue || '_values')),
+        'log', format('pgcombine.%I', _queue.queue || '_changes'), 'epoch', _export.epoch << 40,
+        'keys', pgcombine_internal.column_list(_queue.queue, 'key', 'pgcombine_change.{name}'),
+        'columns', concat_ws(', ', pgcombine_internal.column_list(_queue.queue, 'key'),
+            case when not _whole then pgcombine_internal.column_list(_queue.queue, 'value', '{old}') end,
+            pgcombine_internal.column_list(_queue.queue, 'value', '{new}')),
+        'gone', case when _whole then ' and ' || pgcombine_internal.column_list(_queue.queue, 'value',
+            'pgcombine_change.{new} is null', ' and ') end,
+        'at', case when _export.format is not null then ', _commit_timestamp as pgcombine_at' end);
+    -- the bucket of a key
+    _bucket constant text := pgcombine_internal.fill('(select pgcombine_n from generate_series(0, {buckets} - 1)
+        pgcombine_n where satisfies_hash_partition({values}::regclass::oid, {buckets}, pgcombine_n, {keys}))', _parts);
 begin
     if not pgcombine_internal.delivers(_export.export) then
         return;
     end if;
-    insert into pgcombine.export_bucket (export, bucket, after)
-    select _export.export, n, l.number << 40
-    from pgcombine.change_log l cross join generate_series(0, _queue.buckets - 1) n where l.queue = _export.queue
-    on conflict on constraint export_bucket_pkey do nothing;
-    execute format('update pgcombine.export_entry q set bucket = (
-            select n from generate_series(0, %1$s - 1) n
-            where satisfies_hash_partition(%2$L::regclass::oid, %1$s, n::integer, %3$s))
-        from pgcombine.export_entry f cross join jsonb_populate_record(null::pgcombine.%4$I, f.entry) e
-        where f.id = q.id and q.export = %5$L',
-        _queue.buckets, format('pgcombine.%I', _queue.queue || '_values'),
-        pgcombine_internal.column_list(_queue.queue, 'key', 'e.{name}'), _queue.queue || '_changes', _export.export);
-    if exists (select from pgcombine.export_bucket x where x.export = _export.export and x.full_after is not null) then
+    perform from pgcombine.export_bucket x where x.export = _export.export order by x.bucket for update;
+    execute pgcombine_internal.fill('update pgcombine.export_entry q set bucket = ' || _bucket || '
+        from pgcombine.export_entry f cross join jsonb_populate_record(null::{log}, f.entry) pgcombine_change
+        where f.id = q.id and q.export = {export}', _parts);
+    execute pgcombine_internal.fill('insert into pgcombine.export_entry (export, bucket, seq, entry)
+        select {export}, ' || _bucket || ', pgcombine_change._number + {epoch}, to_jsonb(pgcombine_entry)
+        from pgcombine.export_bucket x
+        join {log} pgcombine_change on pgcombine_change._bucket = x.bucket and pgcombine_change._sequence > x.after
+        cross join lateral (select {columns}, pgcombine_change._number + {epoch} as seq{at}) pgcombine_entry
+        where x.export = {export}{gone}', _parts);
+    insert into pgcombine.export_bucket as x (export, bucket, after)
+    select _export.export, n, coalesce(b.last, l.number << 40)
+    from pgcombine.change_log l
+    cross join generate_series(0, greatest(_queue.buckets - 1, (
+        select max(b.bucket) from pgcombine.change_bucket b where b.queue = l.queue))) n
+    left join pgcombine.change_bucket b on (b.queue, b.bucket) = (l.queue, n)
+    where l.queue = _queue.queue
+    on conflict on constraint export_bucket_pkey do update set after = excluded.after;
+    if _whole then
         perform pgcombine_internal.begin_full_state(_export);
     end if;
+    perform pg_notify('pgcombine.export ' || _export.export, '');
 end
 $$;

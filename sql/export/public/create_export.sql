@@ -61,7 +61,7 @@ begin
 
     perform pgcombine_internal.require_owner();
     perform pgcombine_internal.claim_buckets(_queue.queue,
-        case when create_export.existing then format('export "%s" with the existing values', _name) end);
+        format('export "%s"', _name)); -- an older snapshot may have outdated sequences
 
     -- of two sessions that create the same export for two queues, the second waits here until the first has ended
     insert into pgcombine.export (export, queue, exporter, target, target_table, batch, compact, format)

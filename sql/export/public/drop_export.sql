@@ -18,8 +18,10 @@ begin
     _export := pgcombine_internal.claim_deliveries(drop_export.export,
         -- an older snapshot may miss entries
         case when drop_export.force then null else format('drop of export "%s"', drop_export.export) end);
-    select (pgcombine_internal.export_backlog(_export.export)).entries + count(*) into _entries
-    from pgcombine.export_entry q where q.export = _export.export and q.error is not null;
+    if not drop_export.force then
+        select (pgcombine_internal.export_backlog(_export.export)).entries + count(*) into _entries
+        from pgcombine.export_entry q where q.export = _export.export and q.error is not null;
+    end if;
     perform pgcombine_internal.require(_entries = 0 or drop_export.force, 'PC005',
         format('export "%s" has %s entries that wait or are quarantined', _export.export, _entries),
         'deliver them first (pgcombine export run --drain), or pass force => true to lose them');

@@ -51,7 +51,10 @@ begin
         where not feed_bounds.after ? k and _feed.reclaimed ? k limit 1;
     end if;
     _low := _low || feed_bounds.after;
-    _turn := pgcombine_internal.change_turn(_feed, _low);
+    select t.turn into _turn
+    from unnest(_feed.turns) with ordinality t (turn, place)
+    where exists (select from jsonb_each_text(t.turn) e where e.value::bigint > (_low ->> e.key)::bigint)
+    order by t.place limit 1;
     return query
     select l.key::integer, l.value::bigint,
            case when _turn is null then (_last ->> l.key)::bigint

@@ -22,11 +22,11 @@ begin
         select min(x.after) as after from pgcombine.export e join pgcombine.export_bucket x using (export)
         where e.queue = l.queue and x.bucket = b.bucket) x on true
     where l.queue = renumber_changes.queue;
-    execute format('update pgcombine.%1$I c set _sequence = c._sequence + ($1 ->> c._bucket::text)::bigint',
+    execute format('delete from pgcombine.%1$I c using pgcombine.change_log l
+        where l.queue = $2 and c._sequence + ($1 ->> c._bucket::text)::bigint <= l.number << 40;',
+        renumber_changes.queue || '_changes') using _shift, renumber_changes.queue;
+    execute format('update pgcombine.%I c set _sequence = c._sequence + ($1 ->> c._bucket::text)::bigint',
         renumber_changes.queue || '_changes') using _shift;
-    execute format('delete from pgcombine.%I c using pgcombine.change_log l
-        where l.queue = $1 and c._sequence <= l.number << 40', renumber_changes.queue || '_changes')
-    using renumber_changes.queue;
     update pgcombine.change_bucket b set last = b.last + (_shift ->> b.bucket::text)::bigint
     where b.queue = renumber_changes.queue;
     update pgcombine.export_bucket x set after = x.after + (_shift ->> x.bucket::text)::bigint

@@ -1,7 +1,7 @@
 -- pgcombine_internal.turn_changes(queue)
 -- Records the last sequences of a queue's changes while the queue gets other buckets, and adds missing buckets. A
 -- portion that begins before these sequences ends there at the latest, since the later changes of a key can be in
--- another bucket (see change_turn).
+-- another bucket (see feed_bounds).
 -- Tables written: change_log, change_bucket.
 create or replace function pgcombine_internal.turn_changes(queue text)
 returns void

@@ -21,11 +21,9 @@ def entries(conn: psycopg.Connection, export: str = "search") -> list[tuple[obje
 def taken(conn: psycopg.Connection, export: str = "search", limit: int = 100) -> list[tuple[object, ...]]:
     """Take entries of all buckets as a worker does, until there are none. Returns them without their numbers."""
     found = []
-    while (claimed := conn.execute("select * from pgcombine_internal.claim_export(%s)", (export,)).fetchone()) and (
-        claimed[0] is not None
-    ):
-        call = "select pgcombine_internal.export_take(%s, %s, %s, %s)"
-        found += [row[:-2] for row in conn.execute(one(conn, call, export, claimed[0], limit, claimed[1]).encode())]
+    while (bucket := one(conn, "select pgcombine_internal.claim_export(%s)", export)) is not None:
+        call = "select pgcombine_internal.export_take(%s, %s, %s)"
+        found += [row[:-2] for row in conn.execute(one(conn, call, export, bucket, limit).encode())]
     return found
 
 
@@ -51,9 +49,7 @@ def test_exports_of_a_queue_have_all_its_columns(conn: psycopg.Connection) -> No
     assert [str(row[1]) for row in entries(conn)] == ["2024-02-29"]
     assert [row[2:] for row in entries(conn, "archive")] == [(None, None, 7, ["x"])]
     for bucket in range(4):
-        for found in conn.execute(
-            one(conn, "select pgcombine_internal.export_take('search', %s, 9, null)", bucket).encode()
-        ):
+        for found in conn.execute(one(conn, "select pgcombine_internal.export_take('search', %s, 9)", bucket).encode()):
             assert found[4:6] == (7, ["x"])
     assert entries(conn) == []
 
@@ -97,7 +93,7 @@ def test_compaction_keeps_first_old_last_new_last_sequence(
         add(conn, updates)
         combine_all(conn)
     last = one(conn, "select max(seq) from pgcombine.search_exports")
-    found = conn.execute(one(conn, "select pgcombine_internal.export_take('search', 0, 100, null)")).fetchall()
+    found = conn.execute(one(conn, "select pgcombine_internal.export_take('search', 0, 100)")).fetchall()
     assert len(found) == expected
     if compact:
         assert [row[:3] for row in found] == [("a", None, 6), ("b", None, None)]
@@ -107,7 +103,7 @@ def test_compaction_keeps_first_old_last_new_last_sequence(
 
 @pytest.mark.wc(buckets=1)
 def test_one_session_at_a_time_locks_a_bucket(conn: psycopg.Connection, dsn: str) -> None:
-    claim = "select bucket from pgcombine_internal.claim_export('search')"
+    claim = "select pgcombine_internal.claim_export('search')"
     make_export(conn)
     assert one(conn, claim) is None
     add(conn, {"a": 1})
@@ -199,7 +195,7 @@ def test_web_addresses_without_a_secret_are_accepted(conn: psycopg.Connection, t
 @pytest.mark.parametrize(
     "call",
     [
-        *("drop_export('x')", "claim_export('x')", "export_take('x', 0, 1, null)", "export_target('x')"),
+        *("drop_export('x')", "claim_export('x')", "export_take('x', 0, 1)", "export_target('x')"),
         *("pause_export('x')", "resume_export('x')", "export_release('x', null, true)", "export_backlog('x')"),
     ],
 )

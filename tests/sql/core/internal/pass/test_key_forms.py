@@ -119,7 +119,7 @@ def test_export_deletes_a_key_that_returns_in_another_form(tx: psycopg.Connectio
     for form, n in (("1.0", 1), ("1", 2), ("1", -3), ("1", 4), ("1.00", 5)):
         update(tx, "numeric", form, n)
         combine_all(tx)
-    taken = tx.execute(one(tx, "select pgcombine_internal.export_take('search', 0, 9, null)").encode()).fetchall()
+    taken = tx.execute(one(tx, "select pgcombine_internal.export_take('search', 0, 9)").encode()).fetchall()
     assert [(str(k), old, new) for k, old, new, *_ in taken] == [("1.0", None, None), ("1", None, 9)]
 
 
