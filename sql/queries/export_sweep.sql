@@ -1,5 +1,5 @@
 -- The epoch of an export whose full state is delivered, while its sweep is still to be done: the exporter marks the
--- keys as deleted that the destination has only from earlier epochs. The sweep waits for quarantined and retried entries,
+-- keys as deleted that the destination has only from earlier epochs. The sweep waits for the export's own entries,
 -- since it would delete their keys. No row: there is nothing to do. Parameter: the name of the export.
 select e.epoch
 from pgcombine.export e

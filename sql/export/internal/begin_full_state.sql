@@ -14,7 +14,8 @@ declare
     _first bigint;
     _numbers constant bigint := 131072 + 3 * (select b.batch from pgcombine.export b
         where b.export = (begin_full_state.export).export) + 2 * (
-        select greatest(max(c.reltuples) * _queue.partitions / _queue.buckets, 0)::bigint from generate_series(0, _queue.partitions - 1) p
+        select greatest(max(c.reltuples) * _queue.partitions / _queue.buckets, 0)::bigint
+        from generate_series(0, _queue.partitions - 1) p
         join pg_class c on c.oid = pgcombine_internal.values_table(_queue.queue, p)::regclass);
 begin
     -- One session at a time: between nextval and setval another one could do the same, and draw the numbers again.

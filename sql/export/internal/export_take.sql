@@ -66,7 +66,8 @@ begin
         'nulls', pgcombine_internal.column_list(_queue.queue, 'value', 'null::{type}'),
         'condition', coalesce(' and ' || nullif(pgcombine_internal.bucket_condition(_queue.queue,
             export_take.bucket::text), ''), ''),
-        'same_key', pgcombine_internal.column_list(_queue.queue, 'key', 'pgcombine_held.{name} {equals} pgcombine_row.{name}', ' and '),
+        'same_key', pgcombine_internal.column_list(_queue.queue, 'key',
+            'pgcombine_held.{name} {equals} pgcombine_row.{name}', ' and '),
         'texts', pgcombine_internal.column_list(_queue.queue, 'key', '{literal}, {name}::text'),
         -- an entry that waits from before the full state; later ones are like changes
         'sent_before', format('(pgcombine_id is not null and seq <= %s)', _own.full_end),
@@ -95,7 +96,8 @@ begin
     {last}
 ){held}
 ' || case when export_take.raw then 'select {keys}, {news}, seq from {sent} pgcombine_row' else
-'select {keys}, {olds}, {news}, seq, to_jsonb(pgcombine_row)::text as pgcombine_entry from {sent} pgcombine_row order by {keys}, seq'
+'select {keys}, {olds}, {news}, seq, to_jsonb(pgcombine_row)::text as pgcombine_entry
+from {sent} pgcombine_row order by {keys}, seq'
     end, jsonb_build_object(
         'whole', case when _own.full_after is not null then
 'room as ( -- for keys of the full state: none before all changes up to now are taken

@@ -17,8 +17,8 @@
 -- As many workers can deliver at the same time as the queue has buckets. The call waits for running passes.
 -- Tables written: export, export_bucket, destination_state; those of keep_changes.
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition, a target
--- with a secret, or a key column named seq; with existing, another isolation level than read committed; 40001 another
--- session has changed the queue since the snapshot; 42501 the caller doesn't own the schema.
+-- with a secret, a key column named seq, or another isolation level than read committed; 42501 the caller doesn't own
+-- the schema.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false,
     compact boolean default true, batch integer default 10000, format text default null)
