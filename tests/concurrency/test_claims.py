@@ -173,7 +173,7 @@ def test_create_export_finds_no_dropped_queue(conn: psycopg.Connection, dsn: str
     [
         "select pgcombine.rebucket('wc', 2)",
         "select pgcombine_internal.begin_initialize('wc', true)",
-        "select pgcombine.create_export('other', 'wc')",
+        "select pgcombine.create_export('other', 'wc', existing => true)",
         "select pgcombine.drop_export('search')",
         "select pgcombine_internal.own_export('search', 'here')",
         "select pgcombine_internal.disown_export('search', 'there', 7)",
@@ -195,6 +195,7 @@ def test_an_older_snapshot_is_refused(conn: psycopg.Connection, call: str, level
     [
         "select pgcombine.retry_quarantined('wc')",
         "select pgcombine.drop_quarantined('wc')",
+        "select pgcombine.create_export('other', 'wc')",
         "select pgcombine.drop_export('search', force => true)",
         "select pgcombine.drop_queue('wc', force => true)",
     ],

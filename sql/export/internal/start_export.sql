@@ -9,6 +9,8 @@ language plpgsql
 as $$
 begin
     perform pgcombine_internal.keep_changes(pgcombine_internal.require_queue((start_export.export).queue));
+    -- fails to serialize if the snapshot has outdated sequences
+    perform from pgcombine.change_bucket b where b.queue = (start_export.export).queue for update;
     insert into pgcombine.export_bucket as x (export, bucket, after)
     select (start_export.export).export, b.bucket, b.last from pgcombine.change_bucket b
     where b.queue = (start_export.export).queue

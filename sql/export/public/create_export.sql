@@ -17,8 +17,8 @@
 -- As many workers can deliver at the same time as the queue has buckets. The call waits for running passes.
 -- Tables written: export, export_bucket, destination_state; those of keep_changes.
 -- Errors: PC001 unknown queue; PC002 the export or a relation of its name exists; PC003 an invalid definition, a target
--- with a secret, a key column named seq, or another isolation level than read committed; 42501 the caller doesn't own
--- the schema.
+-- with a secret, or a key column named seq; with existing, another isolation level than read committed; 40001 another
+-- session has changed the queue since the snapshot; 42501 the caller doesn't own the schema.
 create or replace function pgcombine.create_export(export text, queue text, exporter text default 'python',
     target text default null, target_table text default null, existing boolean default false,
     compact boolean default true, batch integer default 10000, format text default null)
@@ -61,7 +61,7 @@ begin
 
     perform pgcombine_internal.require_owner();
     perform pgcombine_internal.claim_buckets(_queue.queue,
-        format('export "%s"', _name)); -- an older snapshot may have outdated sequences
+        case when create_export.existing then format('export "%s" with the existing values', _name) end);
 
     -- of two sessions that create the same export for two queues, the second waits here until the first has ended
     insert into pgcombine.export (export, queue, exporter, target, target_table, batch, compact, format)

@@ -230,3 +230,16 @@ def test_outdated_handover_changes_nothing(conn: psycopg.Connection) -> None:
     assert one(conn, "select count(*) from pgcombine.export_entry") == 1
     assert one(conn, "select pgcombine_internal.disown_export('search', 'b', 6)") is True
     assert one(conn, "select count(*) from pgcombine.export_entry") == 0
+
+
+@pytest.mark.wc(buckets=1)
+def test_export_made_in_an_older_snapshot_fails_to_serialize(conn: psycopg.Connection, dsn: str) -> None:
+    """Otherwise the export would begin before changes that are truncated already, since the other export has them."""
+    make_export(conn)
+    with psycopg.connect(dsn) as old:
+        old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        old.execute("select")
+        add(conn, {"a": 1})
+        combine_all(conn)
+        with pytest.raises(psycopg.errors.SerializationFailure):
+            make_export(old, export="later")
