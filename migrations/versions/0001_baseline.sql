@@ -298,18 +298,19 @@ comment on table pgcombine.component_table is
     'Tables that grow. queue: the table belongs to this queue; null: all queues share it.';
 create table pgcombine.hook (
     event text not null
-        check (event in ('close', 'closed', 'rebucket', 'post_restore', 'generated', 'regenerate', 'clean_up',
-            'upkeep', 'verify', 'enqueue')),
+        check (event in ('close', 'closed', 'rebucketing', 'rebucket', 'post_restore', 'generated', 'regenerate',
+            'clean_up', 'upkeep', 'verify', 'enqueue')),
     query text not null
 );
 comment on table pgcombine.hook is
-    'Queries that components run at events of a queue, $1. close, closed: see close_queue. rebucket: runs when the '
-    'queue has got other buckets, while all are claimed. post_restore: post_restore runs it. verify: verify returns '
-    'their rows. regenerate: recreates generated objects. generated: returns names of functions that no file makes, '
-    'which an upgrade keeps. clean_up: workers run it every ten minutes, and log its rows: kind and number of removed '
-    'objects. upkeep: returns statements. Workers run each every few seconds, and repeat it while it returns true. '
-    'enqueue: enqueue runs it if there is no queue $1, with the token $2 and the updates $3. It returns the number of '
-    'appended updates, or null if the component has nothing of this name.';
+    'Queries that components run at events of a queue, $1. close, closed: see close_queue. rebucketing: runs when '
+    'rebucket has claimed all buckets, before it locks tables. rebucket: runs when the queue has got other buckets. '
+    'post_restore: post_restore runs it. verify: verify returns their rows. regenerate: recreates generated objects. '
+    'generated: returns names of functions that no file makes, which an upgrade keeps. clean_up: workers run it every '
+    'ten minutes, and log its rows: kind and number of removed objects. upkeep: returns statements. Workers run each '
+    'every few seconds, and repeat it while it returns true. enqueue: enqueue runs it if there is no queue $1, with '
+    'the token $2 and the updates $3. It returns the number of appended updates, or null if the component has nothing '
+    'of this name.';
 
 -- changes: feeds and exports ------------------------------------------------------------------------------------------
 

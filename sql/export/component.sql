@@ -10,5 +10,8 @@ insert into pgcombine.hook (event, query) values
                    'pgcombine export drop %1$s), or pass force => true to drop it with its entries', e.export),
                format('select pgcombine.drop_export(%L, force => true)', e.export)
         from pgcombine.export e where e.queue = $1 order by e.export$$),
+    ('rebucketing', $$
+        select from pgcombine.export_bucket x join pgcombine.export e using (export)
+        where e.queue = $1 order by x.export, x.bucket for update of x$$),
     ('rebucket', 'select pgcombine_internal.rebucket_export(e) from pgcombine.export e where e.queue = $1'),
     ('regenerate', 'select pgcombine_internal.regenerate_export(e) from pgcombine.export e where e.queue = $1');

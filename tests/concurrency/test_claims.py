@@ -208,3 +208,21 @@ def test_snapshot_before_a_rebucket_fails_to_serialize(conn: psycopg.Connection,
         conn.execute("select pgcombine.rebucket('wc', 8)")
         with pytest.raises(errors.SerializationFailure):
             old.execute(call.encode())
+
+
+@pytest.mark.wc(buckets=1)
+def test_rebucket_waits_for_a_delivery_before_it_locks_tables(conn: psycopg.Connection, dsn: str) -> None:
+    """A destination may take its time, so writers and readers must go on meanwhile."""
+    make_export(conn)
+    add(conn, {"a": 1})
+    combine_all(conn)
+    with psycopg.connect(dsn) as delivering, psycopg.connect(dsn, autocommit=True) as second:
+        delivering.execute("select pgcombine_internal.claim_export('search')")
+        with in_background(lambda: second.execute("select pgcombine.rebucket('wc', 2)")):
+            try:
+                waits(conn, second.info.backend_pid)
+                conn.execute("set lock_timeout = '2s'")
+                add(conn, {"a": 1})
+                assert values(conn) == {"a": 1}
+            finally:
+                delivering.rollback()

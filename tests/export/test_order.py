@@ -29,6 +29,7 @@ class Receiver:
         self.refused: set[Any] = set()
         self.values: dict[Any, int | None] = {}
         self.numbers: dict[Any, int] = {}
+        self.seen: set[int] = set()
         self.wrong: list[str] = []
 
     def __call__(self, entries: list[Entry]) -> None:
@@ -36,10 +37,11 @@ class Receiver:
             raise DeliveryRejectedError(f"no {bad}")
         for entry in entries:
             before, number = self.values.get(entry.key), self.numbers.get(entry.key, 0)
-            if entry.seq <= number:
+            if entry.seq <= number or entry.seq in self.seen:
                 self.wrong.append(f"{entry} after {number}")
             if entry.old is not None and entry.old != before:
                 self.wrong.append(f"{entry} after the value {before}")
+            self.seen.add(entry.seq)
             self.values[entry.key], self.numbers[entry.key] = entry.new, entry.seq
 
 
@@ -83,7 +85,7 @@ class Work:
         self.conn.execute("select pgcombine_internal.export_resync('search', %s)", (keys,))
 
     def exhaust(self) -> None:
-        self.conn.execute("update pgcombine.export_bucket set full_end = full_seq + 3 where full_after is not null")
+        self.conn.execute("update pgcombine.export_bucket set full_end = full_seq + 7 where full_after is not null")
 
     def restore(self) -> None:
         self.conn.execute("select pgcombine_internal.renumber_changes('wc')")

@@ -7,9 +7,8 @@ import random
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -25,10 +24,7 @@ from support.states import raises_state
 from support.wait import eventually
 
 from pgcombine import Entry, ExportWorker
-from pgcombine.database.connect import connect
 from pgcombine.errors import ExportError, ExportNotFoundError, NotGrantedError, PgCombineError, ReplicaError
-from pgcombine.export.delivery import Delivery, Nothing
-from pgcombine.export.functions import CustomExporter
 from pgcombine.export.postgres import PostgresExporter
 from pgcombine.export.verifying import differences, resync
 from pgcombine.handoff import ownership
@@ -300,56 +296,6 @@ def test_resync_in_sql_sends_each_key_once(conn: psycopg.Connection, dsn: str) -
     with raises_state("PC003"):
         conn.execute("select pgcombine_internal.export_resync('search')")
     assert one(conn, "select pending from pgcombine.export_stat") == 0
-
-
-def test_full_state_and_changes_make_one_chain(conn: psycopg.Connection, dsn: str) -> None:
-    """While a full state is delivered in small batches, keys change, appear and disappear, and the queue is rebucketed.
-
-    Without a rebucket, each key's entries are a chain from no old value on. A deletion is also sent for a key that the
-    full state hasn't reached. Numbers rise in the order of delivery, and no two entries have the same.
-    """
-    chance = random.Random(5)
-    make_queue(conn, key=["word text", "part int"], buckets=3)
-    words = [f"w{number}" for number in range(40)]
-
-    def change() -> None:
-        for word in chance.sample(words, 9):
-            conn.execute("insert into pgcombine.wc_updates values (%s, %s, %s)", (word, chance.randrange(2), 1))
-        some = "select word, part, -n from pgcombine.wc_values order by md5(word || part || n) limit 3"
-        for row in conn.execute(some).fetchall():
-            conn.execute("insert into pgcombine.wc_updates values (%s, %s, %s)", row)
-        combine_all(conn)
-
-    for _ in range(5):
-        change()
-    make_export(conn, existing=True, compact=False)
-    for rebucketed in (False, True):
-        chains: dict[Any, int | None] = {}
-        numbers: dict[Any, int] = {}
-        seen: set[int] = set()
-
-        def receive(entries: list[Entry]) -> None:
-            for entry in entries:
-                assert entry.seq not in seen  # noqa: B023
-                assert numbers.get(entry.key, 0) < entry.seq  # noqa: B023
-                assert rebucketed or entry.old == chains.get(entry.key)  # noqa: B023
-                seen.add(entry.seq)  # noqa: B023
-                numbers[entry.key] = entry.seq  # noqa: B023
-                chains[entry.key] = entry.new  # noqa: B023
-
-        with closing(connect(dsn)) as claims, closing(connect(dsn)) as control:
-            delivery = Delivery(claims, control, "search", CustomExporter(receive, None, "search"), 4)
-            steps = 0
-            while not isinstance(delivery.once(), Nothing):
-                steps += 1
-                if steps < 25:
-                    change()
-                if rebucketed and steps in (5, 12):
-                    conn.execute("select pgcombine.rebucket('wc', %s)", (steps,))
-        assert steps > 30
-        found = conn.execute("select word, part, n from pgcombine.wc_values").fetchall()
-        assert {key: n for key, n in chains.items() if n is not None} == {(word, part): n for word, part, n in found}
-        conn.execute("select pgcombine_internal.export_resync('search')")
 
 
 @pytest.mark.slow

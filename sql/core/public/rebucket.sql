@@ -38,6 +38,9 @@ begin
     if (rebucket.buckets, _partitions) = (_queue.buckets, _queue.partitions) then
         return;
     end if;
+    for _query in select h.query from pgcombine.hook h where h.event = 'rebucketing' loop
+        execute _query using _queue.queue;
+    end loop;
     select min(txid_snapshot_xmin(m)) into _oldest
     from pgcombine.bucket b
     cross join lateral pgcombine_internal.bucket_marks(b.queue, b.bucket) k

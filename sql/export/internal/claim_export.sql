@@ -13,7 +13,15 @@ declare
     _export constant pgcombine.export := pgcombine_internal.require_export(claim_export.export);
     _bucket pgcombine.export_bucket;
 begin
-    for _bucket.bucket in select b.bucket from pgcombine_internal.export_pending(_export) b order by random() loop
+    for _bucket.bucket in
+        select x.bucket
+        from pgcombine.export_bucket x
+        join pgcombine.change_bucket b on b.queue = _export.queue and b.bucket = x.bucket
+        where x.export = _export.export and (b.last > x.after or x.full_after is not null or exists (
+            select from pgcombine.export_entry q
+            where q.export = x.export and q.bucket = x.bucket and q.error is null))
+        order by random()
+    loop
         select x.* into _bucket from pgcombine.export_bucket x
         where x.export = _export.export and x.bucket = _bucket.bucket for update skip locked;
         if found and _bucket.full_after is not null and _bucket.full_end - _bucket.full_seq < 2 * _export.batch then

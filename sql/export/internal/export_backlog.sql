@@ -18,20 +18,22 @@ declare
 begin
     perform pgcombine_internal.require_right(null, 'monitor', pgcombine_internal.caller());
     _export := pgcombine_internal.require_export(export_backlog.export);
-    entries := 0;
+    select count(*), min(q.since) into entries, _oldest
+    from pgcombine.export_entry q where q.export = _export.export and q.error is null;
     for _bucket in
-        select p.*, x.after, x.full_after
-        from pgcombine_internal.export_pending(_export) p
-        join pgcombine.export_bucket x on x.export = _export.export and x.bucket = p.bucket
+        select x.bucket, x.after, x.full_after, b.last - x.after as changes
+        from pgcombine.export_bucket x
+        join pgcombine.change_bucket b on b.queue = _export.queue and b.bucket = x.bucket
+        where x.export = _export.export and (b.last > x.after or x.full_after is not null)
     loop
-        entries := entries + _bucket.changes + _bucket.entries;
+        entries := entries + _bucket.changes;
         if _bucket.changes > 0 then
             execute format('select c._commit_timestamp from pgcombine.%I c where c._bucket = $1 and c._sequence > $2
                 order by c._sequence limit 1', _export.queue || '_changes')
             into _since using _bucket.bucket, _bucket.after;
             _oldest := least(_oldest, _since);
         end if;
-        if _bucket.whole then
+        if _bucket.full_after is not null then
             execute format('select count(*) from %s where %s',
                 pgcombine_internal.values_table(_export.queue, _bucket.bucket % (
                     select q.partitions from pgcombine.queue q where q.queue = _export.queue)),
@@ -42,8 +44,6 @@ begin
             entries := entries + _found;
         end if;
     end loop;
-    select least(_oldest, min(q.since)) into _oldest
-    from pgcombine.export_entry q where q.export = _export.export and q.error is null;
     lag_seconds := greatest(0, extract(epoch from clock_timestamp() - coalesce(_oldest, clock_timestamp())));
 end
 $$;

@@ -34,16 +34,14 @@ begin
     end if;
     execute pgcombine_internal.fill(
         'insert into pgcombine.export_entry (export, bucket, seq, entry)
-        select {export}, (select n from generate_series(0, {buckets} - 1) n where satisfies_hash_partition(
-                   {name}::regclass::oid, {buckets}, n::integer, {asked})), s.seq, to_jsonb(pgcombine_entry)
+        select {export}, {bucket}, s.seq, to_jsonb(pgcombine_entry)
         from jsonb_populate_recordset(null::{values}, $1) k
         left join {values} v on {same_key}
         cross join lateral (select (e.epoch << 40) + nextval(''pgcombine.change_sequence'') as seq
                             from pgcombine.export e where e.export = {export} and row({asked}) is not null) s
         cross join lateral (select {keys}, {news}, s.seq{at}) pgcombine_entry', jsonb_build_object(
         'export', quote_literal(_export.export), 'values', format('pgcombine.%I', _queue || '_values'),
-        'name', quote_literal(format('pgcombine.%I', _queue || '_values')),
-        'buckets', (pgcombine_internal.require_queue(_queue)).buckets,
+        'bucket', pgcombine_internal.key_bucket(_queue, 'k.{name}'),
         'asked', pgcombine_internal.column_list(_queue, 'key', 'k.{name}'),
         'same_key', pgcombine_internal.column_list(_queue, 'key', 'v.{name} {equals} k.{name}', ' and '),
         -- the entry has the key in its stored form, if the key has a value

@@ -46,7 +46,9 @@ begin
     _compact := _export.compact and (_held or not export_take.raw);
     _parts := jsonb_build_object(
         'export', quote_literal(_export.export), 'queue', quote_literal(_queue.queue), 'bucket', export_take.bucket,
-        'log', format('pgcombine.%I', _queue.queue || '_changes'), 'limit', export_take.entries,
+        'log', format('pgcombine.%I', _queue.queue || '_changes'), 'limit',
+        -- no more than the full state has numbers left
+        least(export_take.entries, case when _own.full_after is not null then _own.full_end - _own.full_seq end),
         'after', _own.after, 'epoch', _export.epoch << 40,
         'keys', pgcombine_internal.column_list(_queue.queue, 'key'), 'olds', _olds,
         'news', pgcombine_internal.column_list(_queue.queue, 'value', '{new}'),
@@ -71,7 +73,7 @@ begin
         'texts', pgcombine_internal.column_list(_queue.queue, 'key', '{literal}, {name}::text'),
         -- an entry that waits from before the full state; later ones are like changes
         'sent_before', format('(pgcombine_id is not null and seq <= %s)', _own.full_end),
-        'full_seq', _own.full_seq, 'full_end', _own.full_end,
+        'full_seq', _own.full_seq,
         'beyond', coalesce(pgcombine_internal.full_state_condition(_queue.queue, _own.full_after), 'true'));
     return pgcombine_internal.fill(pgcombine_internal.fill(
 'with taken as materialized (
@@ -115,17 +117,16 @@ from {sent} pgcombine_row order by {keys}, seq'
 ), ' end,
         'moved', case when _own.full_after is not null then ',
         full_after = case when r.pgcombine_count = 0 then x.full_after when w.count = r.pgcombine_count then w.key end,
-        full_seq = least(r.pgcombine_seq + w.count, x.full_end)
+        full_seq = r.pgcombine_seq + w.count
     from room r, (select count(*), (select jsonb_build_object({texts}) from numbered
         order by pgcombine_place desc limit 1) as key from numbered) w' end,
         'source', case when _own.full_after is null then 'taken' else
 '(select {keys}, {olds}, {news}, seq, pgcombine_at from taken where {sent_before} or not ({beyond})
           union all
-          select {keys}, {nulls}, {news}, least(seq, {full_seq} + row_number() over (order by seq), {full_end}),
-                 pgcombine_at
+          select {keys}, {nulls}, {news}, least(seq, {full_seq} + row_number() over (order by seq)), pgcombine_at
           from taken where not {sent_before} and {gone} and {beyond}
           union all
-          select {keys}, {nulls}, {columns}, least(pgcombine_seq + pgcombine_place, {full_end}), now()
+          select {keys}, {nulls}, {columns}, pgcombine_seq + pgcombine_place, now()
           from numbered, room) source' end,
         'held', case when _held and _compact then ', held as (
     update pgcombine.export_entry q
