@@ -422,8 +422,8 @@ def test_doctor_reports_failing_keys(conn: psycopg.Connection, dsn: str) -> None
 def test_doctor_reports_locked_tables(conn: psycopg.Connection, dsn: str) -> None:
     add(conn, {"a": 1})
     with psycopg.connect(dsn) as other:
-        other.execute("lock table pgcombine.wc_updates_s0 in access exclusive mode")
-        other.execute("lock table pgcombine.wc_updates_s1 in access exclusive mode")
+        other.execute("lock table pgcombine.wc_updates_b0000_s0 in access exclusive mode")
+        other.execute("lock table pgcombine.wc_updates_b0000_s1 in access exclusive mode")
         found(queues.locked, "warning", dsn, "has locked the queue's tables")
 
 

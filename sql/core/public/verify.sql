@@ -28,8 +28,8 @@ begin
     end if;
     return query
     select p.* from pg_class c cross join lateral pgcombine_internal.verify_partitions(_queue.queue, c.oid) p
-    where c.oid = _values::regclass
-       or c.oid in (select i.inhrelid from pg_inherits i where i.inhparent = _updates::regclass);
+    where c.oid = _values::regclass or c.relkind = 'p' and exists (
+        select from pg_inherits i where i.inhrelid = c.oid and i.inhparent = _updates::regclass);
 
     return query select * from pgcombine_internal.verify_log(_queue.queue);
     return query execute format('select format(''%%s keys have values for which delete_when (%%s) holds'', count(*), '

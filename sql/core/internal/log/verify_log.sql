@@ -19,12 +19,8 @@ begin
         from generate_series(0, _queue.partitions - 1) p
         cross join lateral unnest(pgcombine_internal.segment_tables(_queue.queue, p)) with ordinality s (name, place)
     loop
-        if not exists (
-            select from pg_inherits i join pg_inherits p on p.inhrelid = i.inhparent
-            where i.inhrelid = to_regclass(_segment)
-              and p.inhrelid = to_regclass(format('pgcombine.%I', _queue.queue || '_updates_s' || _number))
-              and p.inhparent = to_regclass(format('pgcombine.%I', _queue.queue || '_updates')))
-        then
+        if not exists (select from pg_partition_tree(to_regclass(format('pgcombine.%I', _queue.queue || '_updates'))) p
+                       where p.relid = to_regclass(_segment)) then
             return next format('segment %s is missing: updates that belong in it can''t be enqueued', _segment);
             continue;
         end if;

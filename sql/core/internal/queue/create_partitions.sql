@@ -1,9 +1,9 @@
 -- pgcombine_internal.create_partitions(queue, partitions [, suffix])
 -- Makes the partitions of a queue's two tables.
--- The log is partitioned by the transaction's id into a ring of segments, and each segment by the hash of the key. The
--- resulting tables are called segments of a partition, or of the partition's buckets. Rows are inserted into these
--- tables, and the tables are truncated. Rows are deleted only where a truncation isn't possible (see delete_consumed
--- and end_pass).
+-- The log is partitioned by the transaction's id into a ring of segments, and each segment by the hash of the key. A
+-- single partition has no second level, which would cost a writer time. The resulting tables are called segments of a
+-- partition, or of the partition's buckets. Rows are inserted into these tables, and the tables are truncated. Rows are
+-- deleted only where a truncation isn't possible (see delete_consumed and end_pass).
 -- The values are partitioned by the same hash. Their pages have room for heap-only updates.
 --   partitions  the number of partitions by hash. The partitions go to the queue's tablespaces in turn
 --   suffix      ends the names of the parents and of their partitions, for the new tables that rebucket fills
@@ -18,7 +18,7 @@ declare
     _default constant text := current_setting('default_tablespace');
     _table text;
 begin
-    for _place in 0 .. _queue.segments - 1 loop
+    for _place in 0 .. case when partitions > 1 then _queue.segments - 1 else -1 end loop
         execute format('create table pgcombine.%I partition of pgcombine.%I for values in (%s) partition by hash (%s)',
             _queue.queue || '_updates_s' || _place || suffix, _queue.queue || '_updates' || suffix, _place, _keys);
         execute format('comment on table pgcombine.%I is %L', _queue.queue || '_updates_s' || _place || suffix,
@@ -31,10 +31,10 @@ begin
         end if;
         for _place in 0 .. _queue.segments - 1 loop
             _table := pgcombine_internal.segment_table(_queue.queue, _number, _place, suffix);
-            execute format(
-                'create table %s partition of pgcombine.%I for values with (modulus %s, remainder %s)
-                 with (%s)', _table,
-                _queue.queue || '_updates_s' || _place || suffix, partitions, _number,
+            execute format('create table %s partition of pgcombine.%I for values %s with (%s)', _table,
+                _queue.queue || '_updates' || case when partitions > 1 then '_s' || _place else '' end || suffix,
+                case when partitions > 1 then format('with (modulus %s, remainder %s)', partitions, _number)
+                     else format('in (%s)', _place) end,
                 -- autovacuum has little to do here, since the tables are truncated
                 'autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2147483647');
             execute format('comment on table %s is %L', _table,

@@ -42,10 +42,14 @@ begin
         _new_values, _values, _keys);
     perform pgcombine_internal.create_partitions(_name, partitions, '_new');
     -- A check constraint with the segment's partition condition saves the exchange a scan under its lock.
-    for _place in 0 .. _queue.segments - 1 loop
-        execute format('alter table pgcombine.%I add constraint pgcombine_place check (%s)',
-            _name || '_updates_s' || _place || '_new',
-            pg_get_partition_constraintdef(format('pgcombine.%I', _name || '_updates_s' || _place)::regclass));
+    for _child in
+        select n.inhrelid::regclass as name, pg_get_partition_constraintdef(o.inhrelid) as condition
+        from pg_inherits n join pg_class nc on nc.oid = n.inhrelid
+        join pg_inherits o on o.inhparent = _updates::regclass join pg_class oc on oc.oid = o.inhrelid
+        where n.inhparent = _new_updates::regclass
+          and pg_get_expr(nc.relpartbound, nc.oid) = pg_get_expr(oc.relpartbound, oc.oid)
+    loop
+        execute format('alter table %s add constraint pgcombine_place check (%s)', _child.name, _child.condition);
     end loop;
     execute format('insert into %s (%s) select %2$s from %s', _new_values, _columns, _values);
     for _number in 0 .. partitions - 1 loop
@@ -94,7 +98,7 @@ begin
         where t.level > 0);
     perform pgcombine_internal.copy_owner(
         format('pgcombine.%I', regexp_replace(
-            regexp_replace(c.relname, '_new$', ''), '_b\d+(_s\d+)?$', '_b0000\1'))::regclass, c.oid)
+            regexp_replace(c.relname, '_new$', ''), '(_b\d+)?(_s\d+)?$', '_b0000\2'))::regclass, c.oid)
     from pg_class c where c.oid = any (_children);
     execute (select 'drop table ' || string_agg(i.inhrelid::regclass::text, ', ')
              from pg_inherits i where i.inhparent in (_updates::regclass, _values::regclass));

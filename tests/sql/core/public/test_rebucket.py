@@ -35,8 +35,8 @@ def totals(conn: psycopg.Connection, relation: str = "wc_current") -> tuple[int,
 def partitions(conn: psycopg.Connection) -> dict[str, int]:
     return dict(
         conn.execute(
-            "select inhparent::regclass::text, count(*) from pg_inherits"
-            " where inhparent in ('pgcombine.wc_updates_s0'::regclass, 'pgcombine.wc_values'::regclass) group by 1"
+            "select substring(relname from '^wc_[a-z]+'), count(*) from pg_class"
+            " where relname ~ '^wc_(updates_b[0-9]+_s0|values_b[0-9]+)$' group by 1"
         ).fetchall()
     )
 
