@@ -6,7 +6,7 @@
 -- If a try fails, the next one takes the first half of its keys. If that succeeds, the rest would fail, so the next try
 -- takes the first half of the rest. So a failing key is found, if the keys don't fail only together. Then the search
 -- goes on after it. Tries get larger as long as they succeed. No try takes as many keys as one that the server
--- cancelled.
+-- cancelled. For example, if the sixth of eight keys fails, the tries take 1–8, 1–4, 5–6, 5, 6 and 7–8.
 -- A key that failed alone is a failing key, unless the server cancelled the try. Its failure is proven to be its own if
 -- no combiner is user-defined, and the key raises an error of data, of a check, of size or of memory, or an internal
 -- error, even without observers. The function tests this only while no try has changed a value.
