@@ -299,7 +299,7 @@ comment on table pgcombine.component_table is
 create table pgcombine.hook (
     event text not null
         check (event in ('close', 'closed', 'rebucketing', 'rebucket', 'post_restore', 'generated', 'regenerate',
-            'clean_up', 'upkeep', 'verify', 'enqueue')),
+            'clean_up', 'upkeep', 'verify', 'enqueue', 'view')),
     query text not null
 );
 comment on table pgcombine.hook is
@@ -310,7 +310,7 @@ comment on table pgcombine.hook is
     'ten minutes, and log its rows: kind and number of removed objects. upkeep: returns statements. Workers run each '
     'every few seconds, and repeat it while it returns true. enqueue: enqueue runs it if there is no queue $1, with '
     'the token $2 and the updates $3. It returns the number of appended updates, or null if the component has nothing '
-    'of this name.';
+    'of this name. view: returns the name of the view that shows the queue, where it isn''t <queue>_current.';
 
 -- changes: feeds and exports ------------------------------------------------------------------------------------------
 

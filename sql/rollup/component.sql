@@ -15,6 +15,7 @@ insert into pgcombine.hook (event, query) values
                'drop the tier first, or pass force => true', 'select'
         from pgcombine.observer o where o.queue = $1 and starts_with(o.observer, 'tier ')$$),
     ('regenerate', 'select pgcombine_internal.regenerate_rollup($1)'),
+    ('view', 'select r.queue from pgcombine.rollup r where r.queue = $1'),
     ('generated', 'select r.queue || s from pgcombine.rollup r, unnest(array[''_rollup'', ''_owned'']) s'),
     ('verify', 'select p.problem from pgcombine_internal.rollup_problems($1) p'),
     ('upkeep', $$

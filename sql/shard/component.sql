@@ -2,5 +2,6 @@
 insert into pgcombine.hook (event, query) values
     ('enqueue', 'select pgcombine_internal.front_enqueue($1, $2, $3)'),
     ('generated', $$
-        select f.queue || n from pgcombine.front f cross join unnest(array['_enqueue', '_shard_number']) n$$);
+        select f.queue || n
+        from pgcombine.front f cross join unnest(array['_enqueue', '_get', '_get_many', '_shard_number']) n$$);
 select pgcombine_internal.regenerate_front(f.queue) from pgcombine.front f order by f.queue;

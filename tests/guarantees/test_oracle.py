@@ -35,7 +35,7 @@ from support.mutants import (
     without_claim,
     without_mark,
 )
-from support.queues import Row, add, current, enqueue, enqueue_arrays, make_queue, one
+from support.queues import Row, add, current, enqueue, enqueue_arrays, got, make_queue, one
 from support.servers import embedded_only
 from support.wait import eventually
 
@@ -265,6 +265,7 @@ class Machine(RuleBasedStateMachine):
         if one(self.conn, "select count(*) from pgcombine.queue"):
             self.wrong = True  # false again if the assertions below succeed
             assert current(self.conn) == {word: n for word, n in self.committed.items() if n}
+            assert current(self.conn) == got(self.conn, self.committed)
             changes = self.audited()
             assert follow(changes) == dict(self.conn.execute("select word, n from pgcombine.wc_values").fetchall())
             self.wrong = False

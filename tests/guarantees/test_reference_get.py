@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from support.queues import add, combine_all, current, make_queue, values
+from support.queues import add, combine_all, current, got, make_queue, values
 from support.sessions import workers
 from support.wait import eventually
 
@@ -13,7 +13,7 @@ from pgcombine.queue.combine_queue import CombineQueue
 ANIMALS = ["cat", "dog", "fish"]
 
 
-@pytest.fixture(params=["view", "method"])
+@pytest.fixture(params=["view", "functions", "method"])
 def get(request: pytest.FixtureRequest, conn: psycopg.Connection) -> object:
     def by_view() -> dict[str, int]:
         return {
@@ -24,7 +24,11 @@ def get(request: pytest.FixtureRequest, conn: psycopg.Connection) -> object:
             ).fetchall()
         }
 
-    return by_view if request.param == "view" else lambda: CombineQueue("wc").get(conn, ANIMALS)
+    return {
+        "view": by_view,
+        "functions": lambda: got(conn, ANIMALS),
+        "method": lambda: CombineQueue("wc").get(conn, ANIMALS),
+    }[request.param]
 
 
 def test_get_combines_values_and_pending_updates(conn: psycopg.Connection, get) -> None:  # type: ignore[no-untyped-def]

@@ -61,6 +61,34 @@ def test_current_reads_the_buckets_of_several_keys(wc: psycopg.Connection) -> No
     assert tables(wc, "select * from pgcombine.wc_current where word = any (%s)", (words,)) == pair(2) | pair(5)
 
 
+@pytest.mark.parametrize(
+    ("join", "scans"),
+    [
+        ("left join lateral pgcombine.wc_get(w.word) c on true", 2),
+        ("left join pgcombine.wc_get_many(array(select word from pg_temp.wanted)) c on c.word::text = w.word", 1),
+    ],
+    ids=["get", "get_many"],
+)
+def test_join_with_a_function_reads_only_its_keys(wc: psycopg.Connection, join: str, scans: int) -> None:
+    """Values are found by index. The log of a key's bucket is read for each key by get, once by get_many."""
+    words = [word_in(wc, 2, start=1), word_in(wc, 5, start=1), word_in(wc, 5, start=1000)]
+    counted = """
+        select regexp_replace(relname, '_s\\d+$', ''), sum(seq_scan)::int, sum(coalesce(idx_tup_fetch, 0))::int
+        from pg_stat_xact_user_tables where relname ~ '^wc_(updates|values)_b' and seq_scan + coalesce(idx_scan, 0) > 0
+        group by 1 order by 1
+    """
+    wc.execute("select pg_stat_force_next_flush()")  # so that the counters leave out earlier reads
+    with wc.transaction(force_rollback=True):
+        wc.execute('create temporary table wanted as select unnest(%s::text[]) collate "C" as word', (words,))
+        assert wc.execute(f"select count(n) from pg_temp.wanted w {join}").fetchone() == (3,)  # noqa: S608
+        assert wc.execute(counted).fetchall() == [
+            ("wc_updates_b0002", 4, 0),
+            ("wc_updates_b0005", 4 * scans, 0),
+            ("wc_values_b0002", 0, 1),
+            ("wc_values_b0005", 0, 2),
+        ]
+
+
 def test_values_are_found_by_their_primary_key(wc: psycopg.Connection) -> None:
     row = wc.execute("explain (format json) select * from pgcombine.wc_current where word = 'w1'").fetchone()
     assert row is not None

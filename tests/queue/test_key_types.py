@@ -1,4 +1,4 @@
-"""``get``, ``values``, ``top`` and the quarantine's counts work for keys of each type, on each search path.
+"""Methods and functions that read keys work for keys of each type, on each search path.
 
 The types are those of the catalog that a queue takes as keys. Types of extensions are in a schema that isn't on the
 search path.
@@ -63,11 +63,32 @@ DECOYS = """
 """
 
 
+def called(conn: psycopg.Connection, template: str, column: str) -> list[Any]:
+    """The values that a function in SQL returns for all keys. ``column`` makes an argument of a key column."""
+    names = conn.execute("select name from pgcombine.queue_column where role = 'key' order by position").fetchall()
+    arguments = sql.SQL(", ").join(sql.SQL(column).format(sql.Identifier(name)) for (name,) in names)
+    return [value for (value,) in conn.execute(sql.SQL(template).format(arguments)).fetchall()]
+
+
+def many(conn: psycopg.Connection, *_: object) -> list[Any]:
+    missing = "select to_regproc('pgcombine.q_get_many') is null"
+    array = "select bool_or(typcategory = 'A') from pgcombine.queue_column join pg_type t on t.oid = type::regtype"
+    assert conn.execute(missing).fetchone() == conn.execute(f"{array} where role = 'key'").fetchone()
+    if conn.execute(missing).fetchone() == (True,):  # there are no arrays of arrays
+        return called(conn, "select n from pgcombine.q_values order by n", "{}")
+    select = "select n from pgcombine.q_get_many({}) order by 1"
+    return called(conn, select, "array(select {} from pgcombine.q_values order by n)")
+
+
 CALLS: dict[str, Callable[[psycopg.Connection, CombineQueue, list[Any]], list[Any]]] = {
     "get": lambda conn, queue, keys: sorted(queue.get(conn, keys).values()),
     "get one": lambda conn, queue, keys: [value for key in keys for value in queue.get(conn, [key]).values()],
     "get of values": lambda conn, queue, _: sorted(queue.get(conn, [key for key, _ in queue.values(conn)]).values()),
     "top": lambda conn, *_: sorted(row[-1] for row in greatest(conn, "q", None, 100)[1]),
+    "lateral": lambda conn, *_: called(
+        conn, "select c.n from pgcombine.q_values v cross join lateral pgcombine.q_get({}) c order by 1", "v.{}"
+    ),
+    "many": many,
     "quarantined": lambda conn, _, keys: [*run(conn, content.quarantined("q", keys))],
 }
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 from support import run_cli
-from support.queues import add, called, combine_all, current, hold, make_queue, one, values
+from support.queues import add, called, combine_all, current, got, hold, make_queue, one, values
 from support.roles import Login, as_role
 
 from pgcombine import CombineQueue, Worker, drain, schema
@@ -250,6 +250,8 @@ def test_right_to_monitor_shows_only_figures(queues: psycopg.Connection, granted
         monitor,
         "select * from pgcombine.wc_values",
         "select * from pgcombine.wc_current",
+        "select * from pgcombine.wc_get('a')",
+        "select * from pgcombine.wc_get_many('{a}')",
         "select * from pgcombine.other_updates",
         "select * from pgcombine.words_exports",
         "select pgcombine.pause('wc')",
@@ -260,7 +262,7 @@ def test_right_to_read_needs_no_privilege_on_partitions(queues: psycopg.Connecti
     reader = granted("read", "wc")
     add(queues, {"a": 1, "b": 2})
     queue = CombineQueue("wc")
-    assert current(reader) == {"a": 1, "b": 2}
+    assert current(reader) == got(reader, ["a", "b"]) == {"a": 1, "b": 2}
     combine_all(queues)
     assert queue.get(reader, ["a", "b"]) == {"a": 1, "b": 2}
     assert queue.backlog(reader) == 0

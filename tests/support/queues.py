@@ -95,6 +95,16 @@ def current(conn: psycopg.Connection, queue: str = "wc") -> dict[Any, Any]:
     return dict(rows(conn, f"{queue}_current"))
 
 
+def got(conn: psycopg.Connection, words: Iterable[str], queue: str = "wc") -> dict[str, int]:
+    """The current values of words, which ``<queue>_get`` and ``<queue>_get_many`` both return."""
+    wanted = [*words]
+    one, many = (sql.Identifier("pgcombine", f"{queue}_{name}") for name in ("get", "get_many"))
+    each = sql.SQL("select c.* from unnest(%s::text[]) w cross join lateral {}(w) c").format(one)
+    found = dict(conn.execute(each, (wanted,)).fetchall())
+    assert dict(conn.execute(sql.SQL("select * from {}(%s)").format(many), (wanted,)).fetchall()) == found
+    return found
+
+
 def combine_all(conn: psycopg.Connection, queue: str = "wc") -> list[Row]:
     """Call ``pgcombine.combine`` until it returns no row. Returns the rows: bucket, updates, keys, changes, more.
 

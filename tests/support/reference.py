@@ -37,10 +37,14 @@ def sql() -> Iterator[str]:
     yield "## Objects of a queue"
     yield "Name the columns in inserts, since the log has one more. COPY is cheapest for batches of fifty and more."
     relations = re.findall(r"^ +\('(_\w+)', '(.*)'\)", files["core/internal/queue/describe_queue.sql"], re.MULTILINE)
-    enqueue = re.findall(r"()'''(Appends .*?)'''", files["core/internal/enqueue/create_enqueue.sql"])
+    functions = re.findall(
+        r"queue \|\| '(_\w+)',.*?'((?:Appends|Returns) [^']*)'",
+        files["core/internal/queue/queue_functions.sql"],
+        re.DOTALL,
+    )
     yield "\n".join(
-        f"- `<queue>{name or '_enqueue(…)'}`: {text.replace('queue %s', 'the queue')}"
-        for name, text in relations + enqueue
+        f"- `<queue>{name}`: {text.replace('queue %s', 'the queue').replace('%1$s_get', '`<queue>_get`')}"
+        for name, text in relations + [(f"{name}(…)", text) for name, text in functions]
     )
     for title, part in (("Functions and procedures", "public"), ("Views", "views")):
         yield f"## {title}"

@@ -103,9 +103,10 @@ begin
         from unnest(array['_updates', '_values', '_pending', '_current', '_quarantine', '_quarantine_keys']) s
         union all
         select not exists (select from pg_proc p
-                           where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _name || '_enqueue'),
-               format('queue "%s" can''t be made: a function pgcombine.%s_enqueue exists', _name, _name),
-               'choose another name') n
+                           where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _name || s),
+               format('queue "%s" can''t be made: a function pgcombine.%s exists', _name, _name || s),
+               'choose another name'
+        from unnest(array['_enqueue', '_get', '_get_many']) s) n
     where not n.free;
     if found then
         raise exception using errcode = 'PC002', message = _problem, hint = _hint;

@@ -1,5 +1,5 @@
 -- pgcombine_internal.regenerate_front(queue)
--- Creates or replaces the generated functions of a front: <queue>_enqueue (see enqueue_function), and
+-- Creates or replaces the generated functions of a front: see queue_functions, and
 -- pgcombine_internal.<queue>_shard_number, which returns the shard of a key. An upgrade calls regenerate_front for each
 -- front.
 -- Errors: PC001 unknown front.
@@ -20,6 +20,6 @@ begin
                 jsonb_build_object('updates', _updates, 'shards', _front.shards, 'shard', s,
                     'keys', pgcombine_internal.front_list(_front.columns, 'key', '${number}'))), ' ' order by s))
             from generate_series(0, _front.shards - 1) s));
-    perform pgcombine_internal.create_enqueue(_front.queue, _front.columns);
+    perform pgcombine_internal.create_functions(_front.queue, _front.columns);
 end
 $$;

@@ -53,7 +53,8 @@ begin
         union all select format('pgcombine_internal.%I', _name || '_token')) t
     where to_regclass(t.name) is not null;
     _taken := coalesce(_taken, (select format('pgcombine.%I', p.proname) from pg_proc p
-        where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _name || '_enqueue' limit 1));
+        where p.pronamespace = 'pgcombine'::regnamespace
+            and p.proname in (_name || '_enqueue', _name || '_get', _name || '_get_many') limit 1));
     perform pgcombine_internal.require(_taken is null, 'PC002',
         format('front "%s" can''t be made: %s exists', _name, _taken), 'drop it first, or choose another name');
 

@@ -46,6 +46,10 @@ begin
     perform pgcombine_internal.claim_buckets(_queue);
     perform from pgcombine.queue q where q.queue = _queue for update; -- from now on no new row refers to the queue
 
+    execute ( -- first, since two of them return rows of a view that a component may drop
+        select coalesce(string_agg(format('drop function %s', p.oid::regprocedure), '; '), '')
+        from pg_proc p join unnest(array['_enqueue', '_get', '_get_many']) s on p.proname = _queue || s
+        where p.pronamespace = 'pgcombine'::regnamespace);
     -- The components' queries run before the locks below, since a component may wait for the users of what it removes.
     for _query in select h.query from pgcombine.hook h where h.event = 'close' loop
         for _problem, _hint, _removal in execute _query using _queue loop
@@ -78,9 +82,6 @@ begin
     end if;
 
     execute format('drop view pgcombine.%I, pgcombine.%I', _queue || '_current', _queue || '_pending');
-    execute ( -- a queue may lack this function (see enqueue_function)
-        select coalesce(string_agg(format('drop function %s', p.oid::regprocedure), '; '), '')
-        from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _queue || '_enqueue');
     execute format('drop table pgcombine.%I, pgcombine.%I', _queue || '_quarantine', _queue || '_quarantine_keys');
     delete from pgcombine.queue q where q.queue = _queue;
     delete from pgcombine.token t where t.queue = _queue;

@@ -14,7 +14,7 @@ begin
         ('_updates', 'The log of queue %s: insert a row for each update.'),
         ('_values', 'The combined values of queue %s, one row for each key.'),
         ('_pending', 'The updates of queue %s that no pass has combined yet.'),
-        ('_current', 'The values of queue %s combined with the pending updates, in one snapshot.'),
+        ('_current', 'The values of queue %s with the pending updates. A join reads all keys: use %1$s_get instead.'),
         ('_quarantine', 'The quarantined updates of the quarantined keys of queue %s.'),
         ('_quarantine_keys', 'The quarantined keys of queue %s: passes quarantine their updates.')
     loop

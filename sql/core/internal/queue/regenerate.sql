@@ -1,6 +1,6 @@
 -- pgcombine_internal.regenerate(queue)
 -- Recreates a queue's generated objects: the tables of its quarantine and the bounds of its values if they are
--- missing, the statements of its passes, its views, the comments on tables and views, its function <queue>_enqueue, its
+-- missing, the statements of its passes, its views, the comments on tables and views, its functions, its
 -- triggers, and what components generate (see the table hook). It also updates the stored type names of the columns,
 -- and checks the observers in SQL. An upgrade calls the function for each queue, so that existing queues get the new
 -- definitions.
@@ -27,7 +27,6 @@ begin
     perform pgcombine_internal.replace_view(_queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.replace_view(_queue.queue || '_current', pgcombine_internal.current_sql(_queue.queue));
     perform pgcombine_internal.describe_queue(_queue.queue);
-    perform pgcombine_internal.create_enqueue(_queue.queue, pgcombine_internal.columns_of(_queue.queue));
 
     if _queue.max_backlog is not null then
         execute format('create or replace trigger pgcombine_limit before insert on %s
@@ -46,6 +45,7 @@ begin
     for _query in select h.query from pgcombine.hook h where h.event = 'regenerate' loop
         execute _query using _queue.queue;
     end loop;
+    perform pgcombine_internal.create_functions(_queue.queue, pgcombine_internal.columns_of(_queue.queue));
     perform pgcombine_internal.keep_rights();
 end
 $$;

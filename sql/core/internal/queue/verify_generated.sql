@@ -1,5 +1,5 @@
 -- pgcombine_internal.verify_generated(queue) → problems
--- The part of verify that compares the statement of passes, the views and <queue>_enqueue with what regenerate makes,
+-- The part of verify that compares the statement of passes, the views and the functions with what regenerate makes,
 -- and the primary key of the values with the key columns.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.verify_generated(queue text)
@@ -37,11 +37,10 @@ begin
     return query
     select format('function %s %s: %s', f.name, case when p.oid is null then 'is missing'
         else 'differs from the generated one' end, _hint)
-    from (select format('pgcombine.%I', _queue.queue || '_enqueue') as name, e.body
-        from pgcombine_internal.enqueue_function(_queue.queue, pgcombine_internal.columns_of(_queue.queue)) e) f
+    from pgcombine_internal.queue_functions(_queue.queue, pgcombine_internal.columns_of(_queue.queue)) g
+    cross join lateral (select format('pgcombine.%I', g.name) as name) f
     left join pg_proc p on p.oid = to_regproc(f.name)
-    where f.body is not null
-      and (p.prosrc, (select l.lanname from pg_language l where l.oid = p.prolang), p.prosecdef, p.proconfig)
-          is distinct from (f.body, 'plpgsql'::name, false, null::text[]);
+    where (p.prosrc, (select l.lanname from pg_language l where l.oid = p.prolang), p.provolatile, p.prosecdef,
+           p.proconfig) is distinct from (g.body, g.language, left(g.volatility, 1)::"char", false, null::text[]);
 end
 $$;

@@ -22,8 +22,8 @@ DAMAGES = [
         "set pgcombine.initialize_wc = 'on'; insert into pgcombine.wc_values values ('zero', 0)",
         "1 keys have values for which delete_when",
     ),
-    ("drop view pgcombine.wc_current", "wc_current is missing"),
-    ("drop view pgcombine.wc_current; drop table pgcombine.wc_values", "wc_values is missing"),
+    ("drop view pgcombine.wc_current cascade", "wc_current is missing"),
+    ("drop view pgcombine.wc_current cascade; drop table pgcombine.wc_values", "wc_values is missing"),
     ("alter table pgcombine.wc_values detach partition pgcombine.wc_values_b0001", "has 3 partitions instead of 4"),
     (
         "alter table pgcombine.wc_updates detach partition pgcombine.wc_updates_s3",
@@ -66,7 +66,7 @@ DAMAGES = [
         "view pgcombine.wc_pending differs from the generated one",
     ),
     (
-        "drop view pgcombine.wc_current; create table pgcombine.wc_current (word text, n bigint)",
+        "drop view pgcombine.wc_current cascade; create table pgcombine.wc_current (word text, n bigint)",
         "view pgcombine.wc_current differs from the generated one",
     ),
     ("insert into pgcombine.wc_quarantine values (77, 'a', 1)", "1 updates in pgcombine.wc_quarantine belong to no"),
