@@ -51,7 +51,7 @@ def worker(
         typer.Option(
             "--concurrency",
             min=1,
-            help="How many buckets are combined at once. N buckets need N + 2 connections; one bucket needs two.",
+            help="How many buckets are combined at once. N buckets need N + 2 connections.",
         ),
     ] = 1,
     poll: Annotated[

@@ -2,12 +2,12 @@
 
 Enqueues make work for workers, and passes make work for deliveries. A transaction that makes work notifies only while a
 session holds the *idle lock* of the table into which the work is inserted. Before a worker polls a last time and
-sleeps, it takes the lock, unless another session has it. A worker with little work in one queue keeps the idle locks of
-the other queues. So writers to the other queues notify while the worker runs passes. The trigger function ``wake``
-explains why no commit goes unnoticed.
+sleeps, it takes the lock, unless another session has it. A worker keeps the idle locks of queues without work. So
+writers to these queues notify while the worker runs passes over others. The trigger function ``wake`` explains why no
+commit goes unnoticed.
 
-The poll interval bounds the delay if a notification is lost. Through a pooler in transaction mode LISTEN doesn't work,
-and the listener polls. The connection must be in autocommit. Errors of the connection are psycopg's.
+Through a pooler in transaction mode LISTEN doesn't work, and the listener polls. The connection must be in autocommit.
+Errors of the connection are psycopg's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from pgcombine.database.connect import Connection, one
 # naps, for the longest time
 _SHORTEST_NAP = 0.005
 _LONGEST_NAP = 0.1
-_ALL = 1.0  # seconds at most between two polls of all queues by a busy worker
+_QUIET = 1.0  # a busy worker takes an idle lock again after so many seconds without work in the queue
+_TURNS = 600  # calls of :meth:`Turns.next` at most until each name has had its turn
 STOP_CHECK = 0.2  # seconds at most until a listener, or a loop of a worker, sees that its stop event is set
 _SUCCESSION = 1.0  # seconds at most until a listener tries again to take an idle lock that another session holds
 
@@ -73,6 +74,23 @@ class Source(NamedTuple):
     active: bool = True
 
 
+class Turns:
+    """Names that take turns: a few at a time, so that many cost little."""
+
+    def __init__(self) -> None:
+        self._left: list[str] = []
+        self._share = 1
+
+    def next(self, names: Callable[[], Iterable[str]]) -> list[str]:
+        """Return the names whose turn it is. ``names`` returns all names; it is called when all have had their turn."""
+        if not self._left:
+            self._left = sorted(names())
+            self._share = 1 + len(self._left) // _TURNS
+        found = self._left[-self._share :]
+        del self._left[-self._share :]
+        return found
+
+
 class Listener(ABC):
     """The sleep of one loop, on the loop's own connection.
 
@@ -103,8 +121,8 @@ class Listener(ABC):
         if not self.listens:
             self._pause(min(self._poll, _LONGEST_NAP), stop)
             return
-        states = self._take({source.idle_lock for source in self._listen() if source.active})
-        if states & {"taken", "writers"} and may_work():
+        states = set(self._take({source.idle_lock for source in self._listen() if source.active}).values())
+        if states and may_work():
             return
         seconds = self._poll
         if "writers" in states:
@@ -141,22 +159,24 @@ class Listener(ABC):
         """LISTEN on the channels that this listener doesn't listen on yet. Returns all sources."""
         found = list(self.sources())
         new = {channel for source in found for channel in source.channels} - self._channels
-        for channel in new:
-            self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+        if new:
+            self._connection.execute(sql.SQL(";").join(sql.SQL("listen {}").format(sql.Identifier(one)) for one in new))
         self._channels |= new
         # A notification on a new channel may have been sent before LISTEN. So the idle locks of its sources are
         # released: the listener polls again after it has taken an idle lock.
         self._release({source.idle_lock for source in found if not new.isdisjoint(source.channels)} & self._locked)
         return found
 
-    def _take(self, idle_locks: set[int]) -> set[str]:
-        """Try to take the idle locks that this listener doesn't hold. Returns the results of ``take_idle_lock``."""
+    def _take(self, idle_locks: set[int]) -> dict[int, str]:
+        """Try to take the idle locks that this listener doesn't hold. Returns their results of ``take_idle_lock``."""
         missing = sorted(idle_locks - self._locked)
         if not missing:
-            return set()
-        found = self._connection.execute(sqlfiles.query("take_idle_locks"), (missing,)).fetchall()
-        self._locked.update(int(idle_lock) for idle_lock, state in found if state == "taken")
-        return {str(state) for _, state in found}
+            return {}
+        states: dict[int, str] = dict(
+            self._connection.execute(sqlfiles.query("take_idle_locks"), (missing,)).fetchall()
+        )
+        self._locked.update(idle_lock for idle_lock, state in states.items() if state == "taken")
+        return states
 
     def _release(self, idle_locks: set[int]) -> None:
         if idle_locks:
@@ -196,11 +216,12 @@ class Listener(ABC):
 
 
 class QueueListener(Listener):
-    """The sleep of a worker's loop over ``queues`` (empty or None: all).
+    """The sleep of a worker over ``queues`` (empty or None: all).
 
-    The listener keeps the idle locks of queues without work, so writers to these queues notify. A poll then covers only
-    the queues that notified and those whose idle locks the listener doesn't hold. With much work the worker releases
-    all idle locks (:meth:`found_work`), and each poll covers all queues.
+    A queue is *guarded* while its writers notify: this listener or another session holds its idle lock, and the worker
+    has polled the queue since. So a poll covers only the queues that notified, those that aren't guarded, and those
+    whose definition has changed. In case an update came without the trigger, the listener also looks at the queues in
+    turn, every ``poll`` seconds.
     """
 
     def __init__(
@@ -208,55 +229,74 @@ class QueueListener(Listener):
     ) -> None:
         super().__init__(connection, poll=poll, waker=waker)
         self._only = queues
-        self._idle_locks: dict[str, int] = {}  # by queue
-        # queues that may have new updates: a notification has named them, or this listener didn't hold their idle locks
-        self._heard: set[str] = set()
-        self._last_all = 0.0  # monotonic time of the last poll of all queues
+        self._sources: list[Source] = []
+        self._state = ""  # of the definitions of all queues, when ``_sources`` was made
+        # by queue that isn't paused: the state of its definition, and its idle lock (None: the queue doesn't notify)
+        self._queues: dict[str, tuple[str, int | None]] = {}
+        self._others: set[int] = set()  # idle locks that other sessions hold
+        self._heard: set[str] = set()  # queues that the next poll covers
+        self._worked: set[str] = set()  # queues with work in the last second
+        self._refresh_at = self._turn_at = 0.0  # monotonic times
+        self._turns = Turns()
 
     def queues(self, busy: bool = False) -> set[str] | None:
-        """Return the queues that may have new work. None: all.
+        """Return the queues that may have new work, for the poll that follows. None: all.
 
-        While the listener holds no idle lock, any queue may have new work. The result is also None every ``poll``
-        seconds, because buckets may be due for another reason. For a ``busy`` worker, which doesn't sleep, it is None
-        at least every second.
+        A ``busy`` worker doesn't sleep. So for it this call takes the idle locks of queues that have become quiet.
         """
-        now = time.monotonic()
-        if not self._locked or now >= self._last_all + (min(self._poll, _ALL) if busy else self._poll):
-            self._last_all = now
+        if not self._state:  # the listener hasn't slept yet, or can't listen
             return None
-        self._heard |= self._queues_of(self._notified())
-        return self._heard | self._unlocked()
+        now = time.monotonic()
+        if busy and now >= self._refresh_at:
+            self._refresh_at = now + _QUIET
+            self._listen()
+            self._take({lock for queue, (_, lock) in self._queues.items() if lock and queue not in self._worked})
+            self._worked.clear()
+        if now >= self._turn_at:
+            self._turn_at = now + self._poll
+            self._heard.update(self._turns.next(lambda: self._queues))
+        guarded = self._locked | self._others
+        names = {queue for queue, (_, lock) in self._queues.items() if lock not in guarded}
+        names |= self._heard | self._queues_of(self._notified())
+        self._heard = set()
+        return names
 
     def found_work_in(self, queues: Collection[str]) -> None:
-        """Record that these queues have a little work. Only their idle locks are released. The next nap is short."""
-        self._release({self._idle_locks[queue] for queue in queues if queue in self._idle_locks} & self._locked)
+        """Record that these queues have work. Only their idle locks are released. The next nap is short."""
+        self._worked.update(queues)
+        self._release({lock for queue in queues if (lock := self._queues.get(queue, ("", None))[1])} & self._locked)
         self._nap = _SHORTEST_NAP
 
     def sources(self) -> Iterable[Source]:
         """Return a source for each of the listener's queues that notifies. A paused queue is inactive."""
-        self._idle_locks = {}
-        for queue, buckets, paused, idle_lock in self._connection.execute(sqlfiles.query("queue_sources")).fetchall():
-            if idle_lock is not None and (not self._only or queue in self._only):
-                channels = [f"pgcombine.{queue}", *(f"pgcombine.{queue}.{bucket}" for bucket in range(int(buckets)))]
-                if not paused:
-                    self._idle_locks[queue] = int(idle_lock)
-                yield Source(int(idle_lock), channels, not paused)
+        state, found = one(self._connection, sqlfiles.query("queue_sources"), self._state)
+        if found is None:
+            return self._sources
+        found = [row for row in found if not self._only or row[0] in self._only]
+        queues = {queue: (definition, lock) for queue, definition, paused, lock in found if not paused}
+        self._heard.update(dict(queues.items() - self._queues.items()))
+        self._sources = [
+            Source(lock, [f"pgcombine.{queue}"], not paused) for queue, _, paused, lock in found if lock is not None
+        ]
+        self._state, self._queues = state, queues
+        return self._sources
 
-    def _take(self, idle_locks: set[int]) -> set[str]:
+    def _take(self, idle_locks: set[int]) -> dict[int, str]:
         self._release(self._locked - idle_locks)  # these queues are paused or dropped, or don't notify any more
-        self._heard = self._unlocked()
-        return super()._take(idle_locks)
+        states = super()._take(idle_locks)
+        others = {idle_lock for idle_lock, state in states.items() if state == "other"}
+        # transactions that committed before the lock was taken didn't notify
+        new = {idle_lock for idle_lock, state in states.items() if state == "taken"} | (others - self._others)
+        self._heard.update(queue for queue, (_, lock) in self._queues.items() if lock in new)
+        self._others = others
+        return states
 
     def _woken(self, heard: set[str] | None) -> None:
-        self._heard = self._queues_of(heard or ())
-
-    def _unlocked(self) -> set[str]:
-        """Return the queues whose writers perhaps don't notify, since this listener doesn't hold the idle lock."""
-        return {queue for queue, idle_lock in self._idle_locks.items() if idle_lock not in self._locked}
+        self._heard |= self._queues_of(heard or ())
 
     @staticmethod
     def _queues_of(channels: Iterable[str]) -> set[str]:
-        return {channel.split(".")[1] for channel in channels}
+        return {channel.removeprefix("pgcombine.") for channel in channels}
 
 
 def pooled(connection: Connection) -> bool:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import psycopg
 
 from pgcombine.database.connect import Connection
-from pgcombine.database.sqlfiles import query
 from pgcombine.errors import (
     InvalidDefinitionError,
     NotGrantedError,
@@ -38,7 +37,6 @@ Bucket = tuple[str, int]  # name of the queue, number of the bucket
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
 _TROUBLE_PAUSE = 5.0  # seconds for which a bucket is deferred at most after an unexpected error of the database
 _SHORT_PASS = 0.02  # seconds for which wait() waits for passes in progress although a loop has nothing to do
-_FEW = 8  # up to so many queues are polled one by one; if there are more, one query polls all queues of the database
 _TICK = 1.0  # least number of seconds between two calls of pgcombine_internal.tick
 
 
@@ -79,43 +77,35 @@ class Dispatcher:
         self._deferred: dict[Bucket, float] = {}  # by bucket: the monotonic time before which the bucket isn't tried
         # by queue: the monotonic time before which no pass over the queue is tried
         self._refused: dict[str, float] = {}
-        self._again: set[str] = set()  # queues in which passes since the last poll may have left due buckets
-        self._observed: set[str] = set()  # queues that had observers, or triggers on their values, in some poll
-        # whether the last poll found a due queue with a large log; a query for all queues doesn't look for one
-        self.large = False
-        self._everything = False  # whether observers or triggers may have enqueued to any queue since the last poll
+        # queues that the next poll covers, too: since the last poll, passes may have left due buckets in them, or the
+        # last poll found due buckets that it didn't return
+        self._again: set[str] = set()
         self._passes = self._updates = 0  # sums over the passes since the last dispatch
 
     def poll(self, connection: Connection, queues: Collection[str] | None = None) -> list[Bucket]:
-        """Return the due buckets of ``queues`` (None: of all queues), except those in progress, deferred or refused.
+        """Return the due buckets (see the function ``due``), except those in progress, deferred or refused.
 
-        The poll also covers the queues in which passes since the last poll may have left due buckets. It covers all
-        queues if all these are more than _FEW, or if observers or triggers of these passes may have enqueued to other
-        queues. Queues that this object doesn't serve are left out.
+        The poll looks for pending updates in ``queues`` (None: in all queues), and in queues where passes or the last
+        poll have left due buckets. Queues that this object doesn't serve are left out.
         """
         self._waker.drain()  # this poll sees what earlier wake-ups were about, so they need no other poll
         with self._changed:
             again, self._again = self._again, set()
-            everything, self._everything = queues is None or self._everything, False
-        names = again.union(queues or ())
-        found: list[tuple[str, int, bool, bool]] = []
-        for name in (None,) if everything or len(names) > _FEW else names:
-            found += connection.execute(query("due"), (name,)).fetchall()
+        names = None if queues is None else [*again.union(queues)]
+        found = connection.execute("select queue, bucket from pgcombine_internal.due(%s)", (names,)).fetchall()
         now = time.monotonic()
         if found and now >= self._next_tick:
             connection.execute("select pgcombine_internal.tick()")  # records the time, for the age of pending updates
             self._next_tick = now + _TICK
         with self._changed:
-            self._observed.update(queue for queue, _, observed, _ in found if observed)
-            self.large = any(large for *_, large in found)
-            return [
+            mine = {(queue, bucket) for queue, bucket in found if not self._only or queue in self._only}
+            ready = {
                 (queue, bucket)
-                for queue, bucket, *_ in found
-                if (not self._only or queue in self._only)
-                and (queue, bucket) not in self._in_progress
-                and self._deferred.get((queue, bucket), 0.0) <= now
-                and self._refused.get(queue, 0.0) <= now
-            ]
+                for queue, bucket in mine - self._in_progress
+                if self._deferred.get((queue, bucket), 0.0) <= now and self._refused.get(queue, 0.0) <= now
+            }
+            self._again.update(queue for queue, _ in mine - ready)
+            return [*ready]
 
     def dispatch(self, found: list[Bucket]) -> None:
         """Dispatch these buckets to the loops, in random order."""
@@ -180,9 +170,7 @@ class Dispatcher:
             with self._changed:
                 self._in_progress.remove(bucket)
                 self._changed.notify_all()
-                if worked:
-                    self._again.add(bucket[0])
-                    self._everything |= bucket[0] in self._observed
+                self._again.add(bucket[0])
             if worked:
                 self._waker.wake()
         return True
@@ -214,9 +202,6 @@ class Dispatcher:
             return False
         if done.updates:
             self._record(done)
-        elif done.expired:
-            with self._changed:
-                self._everything |= queue in self._observed
         return done.updates > 0 or done.unfinished
 
     def _defer(self, queue: str, bucket: int, seconds: float) -> None:

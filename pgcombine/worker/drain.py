@@ -12,12 +12,11 @@ from collections.abc import Callable
 from contextlib import closing
 
 from pgcombine.database.connect import Connection, Database
-from pgcombine.database.sqlfiles import query
 from pgcombine.errors import InvalidDefinitionError, ObserversMissingError, PassError, WaitTimeoutError, operational
 from pgcombine.queue import combine_queue as queues
 from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.worker import python_pass, quarantine
-from pgcombine.worker.maintenance import reclaim
+from pgcombine.worker.maintenance import reclaim, unreclaimed
 from pgcombine.worker.passes import open_connection, run_pass
 from pgcombine.worker.rights import require_work
 from pgcombine.worker.totals import Pass, Totals
@@ -84,7 +83,7 @@ def _reclaim(connection: Connection, queue: str) -> None:
     connection.execute("select pgcombine_internal.check_backlog(%s)", (queue,))
     reclaim(connection, queue)
     for _ in range(1, _RECLAIMS):
-        if not connection.execute(query("unreclaimed"), [[queue]] * 2).fetchall():
+        if not unreclaimed(connection, [queue]):
             break
         time.sleep(_RECENT)
         reclaim(connection, queue)

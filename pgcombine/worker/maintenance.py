@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,12 +18,15 @@ from psycopg import errors as pg
 from pgcombine.database.connect import Connection, dicts, one
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import first_line
+from pgcombine.runtime.wakeup import Turns
 
 log = logging.getLogger("pgcombine.worker")
 
 ROUND_SECONDS = 0.1  # the pause between two looks for due tasks, and between two checks for a new round (see Reclaim)
-RECLAIM_EVERY_SECONDS = 1.0  # the interval for queues with recent passes or large segments
-RECLAIM_ALL_SECONDS = 60.0
+RECLAIM_EVERY_SECONDS = 1.0
+RECENT_SECONDS = 60.0
+TRIM_EVERY_SECONDS = 60.0
+SMALL_SEGMENT = 128 * 1024  # bytes; a segment up to this size may keep combined updates
 POST_RESTORE_EVERY_SECONDS = 1.0
 BACKLOG_EVERY_SECONDS = 1.0
 CLEAN_EVERY_SECONDS = 600.0
@@ -67,18 +70,23 @@ def post_restore(connection: Connection) -> bool:
     return not own and bool(one(connection, "select pgcombine.post_restore()")[0])
 
 
-def reclaim(connection: Connection, queue: str | None) -> None:
-    """Reclaim segments of a queue, or of all queues for None. The connection is idle in autocommit.
+def reclaim(connection: Connection, queue: str) -> None:
+    """Reclaim segments of a queue. The connection is idle in autocommit.
 
-    None covers the queues over which the role may run passes. Afterwards the function vacuums large segments with dead
-    rows if the role has the rights of their owner: combined updates may have been deleted instead of truncated, and
-    autovacuum may come much later. If the server cancels a statement, for example at the statement timeout, the
-    function returns, and a later call does the rest.
+    Afterwards the function vacuums large segments with dead rows if the role has the rights of their owner: combined
+    updates may have been deleted instead of truncated, and autovacuum may come much later. If the server cancels a
+    statement, for example at the statement timeout, the function returns, and a later call does the rest.
     """
     with suppress(pg.QueryCanceled):
         connection.execute("call pgcombine.reclaim(%s)", (queue,))
         for (segment,) in connection.execute(query("dead_segments"), (queue,)).fetchall():
             connection.execute(f"vacuum (skip_locked) {segment}".encode())
+
+
+def unreclaimed(connection: Connection, queues: Sequence[str], size: int = SMALL_SEGMENT) -> list[str]:
+    """Return which queues have a segment of more than ``size`` bytes (0: or tokens that ``reclaim`` may delete)."""
+    found = connection.execute(query("unreclaimed"), (list(queues), size, size)).fetchall()
+    return [str(name) for (name,) in found]
 
 
 def reclaiming(connection: Connection) -> str:
@@ -92,9 +100,10 @@ def reclaiming(connection: Connection) -> str:
 class Reclaim:
     """Reclaims the logs of ``queues`` (empty: of all queues), and trims their journals.
 
-    ``pgcombine.reclaim`` says what it truncates. Each log is reclaimed once a minute. If a pass of this worker combined
-    updates of a queue in the last minute, or if a large segment was left, the log is reclaimed every second, and
-    whenever transaction ids have reached the next segment (a *round* has ended).
+    ``pgcombine.reclaim`` says what it truncates. If a pass of this worker combined updates of a queue in the last
+    minute, or if a large segment was left, the log is reclaimed every second, and whenever transaction ids have reached
+    the next segment (a *round* has ended). The other logs take turns, at least one a second, and are reclaimed if they
+    aren't empty.
     """
 
     def __init__(self, queues: tuple[str, ...]) -> None:
@@ -102,7 +111,8 @@ class Reclaim:
         self._passed_over: dict[str, float] = {}  # by queue: when the last pass ended, or a large segment was left
         # by queue: the round of the last call, and the time of the next call
         self._reclaimed: dict[str, tuple[int, float]] = {}
-        self._next_all = 0.0
+        self._turns = Turns()
+        self._next_turn = self._next_trim = 0.0
 
     def passed_over(self, queue: str) -> None:
         """Record that a pass has combined updates of a queue."""
@@ -111,17 +121,22 @@ class Reclaim:
     def do(self, connection: Connection) -> None:
         """Reclaim the logs that are due."""
         now = time.monotonic()
-        if now >= self._next_all:
-            self._next_all = now + RECLAIM_ALL_SECONDS
-            for queue in self._queues or (None,):
-                reclaim(connection, queue)
-                connection.execute("select pgcombine_internal.trim_journal(%s)", (queue,))
+        if now >= self._next_trim:
+            self._next_trim = now + TRIM_EVERY_SECONDS
+            for name in self._queues or (None,):
+                connection.execute("select pgcombine_internal.trim_journal(%s)", (name,))
+        if now >= self._next_turn:
+            self._next_turn = now + RECLAIM_EVERY_SECONDS
+            every = "select queue from pgcombine.queue"
+            turn = self._turns.next(lambda: self._queues or [name for (name,) in connection.execute(every)])
+            names = [name for name in turn if name not in self._passed_over]
+            for name in unreclaimed(connection, names, 0):
+                reclaim(connection, name)
             # ``reclaim`` leaves a segment that a session reads. The entry in _passed_over makes further calls follow.
-            for (queue,) in connection.execute(query("unreclaimed"), [list(self._queues) or None] * 2).fetchall():
-                self._passed_over.setdefault(queue, now)
-            return
+            for name in unreclaimed(connection, names):
+                self._passed_over.setdefault(name, now)
         for queue, when in list(self._passed_over.items()):
-            if when < now - RECLAIM_ALL_SECONDS:
+            if when < now - RECENT_SECONDS:
                 self._passed_over.pop(queue, None)
                 self._reclaimed.pop(queue, None)
         if not self._passed_over:

@@ -51,10 +51,8 @@ log = logging.getLogger("pgcombine.worker")
 
 POLL_SECONDS = 1.0
 MAX_DELAY_SECONDS = 0.1
-# After a round of passes with at least this number of updates, the worker rests for max_delay, so that more updates
-# gather for the next round. After a smaller round it rests for three times the round's duration, max_delay at most, to
-# leave most of the processor to other processes. After a small round that follows a sleep it doesn't rest. If buckets
-# are due after a large round, the worker also releases its idle locks of all queues (see QueueListener).
+# After a round of passes the worker rests as long as the round took, max_delay at most, so that more updates gather for
+# the next round. After a first round with fewer updates than these, it doesn't rest.
 _COMPANY = 32
 _SHORTEST_PAUSE = 0.1  # about how many seconds a loop pauses after trouble; later pauses are longer
 _LONGEST_PAUSE = 5.0
@@ -71,8 +69,8 @@ class Worker(Background):
     ``dsn`` is a connection string, or a function that returns a new psycopg connection. :meth:`run` works in the
     calling thread. :meth:`start` and :meth:`stop`, or a ``with`` block, work in the background.
 
-    Each loop is a thread with one connection. If there is one loop, it also polls for pending updates. If there are
-    several, a further thread with a connection polls. One more thread with a connection runs the tasks of
+    Each loop is a thread with one connection. A further thread with a connection polls for pending updates: a session
+    that holds an idle lock isn't notified of its own enqueues. One more thread with a connection runs the tasks of
     :mod:`pgcombine.worker.maintenance`, so that passes don't wait for them. The attribute ``name`` is the worker's name
     in the view ``pgcombine.worker``. ``heartbeat`` records that the loops make progress.
 
@@ -169,8 +167,7 @@ class Worker(Background):
                 *(self.queues, self._observers, self._count, waker), poll=self.poll, failed=self._on_failure
             )
             loops = [partial(self._poller, dispatcher, waker), partial(self._upkeep)]
-            if self.concurrency > 1:
-                loops += [partial(self._loop, dispatcher)] * self.concurrency
+            loops += [partial(self._loop, dispatcher)] * self.concurrency
             try:
                 run_together([partial(self._connected, loop) for loop in loops], stop, "pgcombine")
             finally:
@@ -218,8 +215,7 @@ class Worker(Background):
             warn_of_superuser(connection)
 
     def _poller(self, dispatcher: Dispatcher, waker: Waker, connection: Connection, stop: threading.Event) -> None:
-        """Poll for due buckets, and sleep while there are none. If ``concurrency`` is 1, run the passes, too."""
-        alone = self.concurrency == 1
+        """Poll for due buckets, and sleep while there are none."""
         listener = QueueListener(connection, self.queues, poll=self.poll, waker=waker)
         if listener.listens:
             announced = one(connection, sqlfiles.query("announce_worker"), list(self.queues) or None, self._since)
@@ -240,27 +236,18 @@ class Worker(Background):
             began = time.monotonic()
             self._watch.check(connection)
             found = found or dispatcher.poll(connection, listener.queues(busy=rounds > 0))
+            worked = False
             if found:
-                if (rounds and dispatcher.updates >= _COMPANY) or dispatcher.large:
-                    listener.found_work()
-                else:
-                    listener.found_work_in({queue for queue, _ in found})
+                listener.found_work_in({queue for queue, _ in found})
                 dispatcher.dispatch(found)
-                if alone:
-                    while dispatcher.next_pass(connection, stop):
-                        self.heartbeat.beat()
-                else:
-                    dispatcher.wait(stop, STOP_CHECK)
-            worked, found = bool(found) and dispatcher.worked, []
+                dispatcher.wait(stop, STOP_CHECK)
+                worked, found = dispatcher.worked, []
+            rounds = rounds + 1 if worked else 0
             if not worked:
-                rounds = 0
                 listener.sleep(stop, may_work)
                 dispatcher.retry_deferred()
-            else:
-                # no rest after a small first round: if nothing else is pending, the worker sleeps until an update comes
-                rounds += 1
-                rest = 3 * (time.monotonic() - began) if rounds > 1 else 0
-                stop.wait(self.max_delay if dispatcher.updates >= _COMPANY else min(self.max_delay, rest))
+            elif rounds > 1 or dispatcher.updates >= _COMPANY:
+                stop.wait(min(self.max_delay, time.monotonic() - began))
 
     def _loop(self, dispatcher: Dispatcher, connection: Connection, stop: threading.Event) -> None:
         """Run passes over the buckets that the poller dispatches."""

@@ -38,7 +38,7 @@ QUERIES = (
     *("doctor_role", "doctor_search_path", "doctor_segments", "doctor_servers", "doctor_settings", "doctor_slots"),
     *("failing_buckets", "handoff_replicas", "handoff_servers", "handoff_states", "handoff_waiting"),
     *("metrics_destination", "metrics_export", "metrics_hint", "metrics_queue", "metrics_segment", "metrics_snapshot"),
-    *("quarantined_queues", "queue_definitions", "queue_sources", "queues", "reclaiming", "shard_nodes"),
+    *("quarantined_queues", "queue_definitions", "queues", "reclaiming", "shard_nodes"),
     *("status_buckets", "status_queues", "web_destinations", "web_exports", "web_fronts", "web_hints", "web_history"),
     *("web_identity", "web_loads", "workers", "foreign_objects"),
 )

@@ -100,8 +100,6 @@ def left_behind(pooled: str, servers: int) -> list[tuple[str, str]]:
                 select 'set', name from pg_settings
                 where source = 'session' and name not in ('application_name', 'client_encoding', 'DateStyle',
                     'TimeZone', 'standard_conforming_strings', 'IntervalStyle')
-                union all
-                select 'set', 'pgcombine.quiet' where current_setting('pgcombine.quiet', true) = 'on'
                 """
             ).fetchall()
         assert len(pids) == servers, "each transaction must use another connection to the server"

@@ -14,19 +14,16 @@ language plpgsql
 as $function$
 declare
     _queue pgcombine.queue;
-    _table regclass;
     _updates jsonb;
     _columns text;
     _names text[];
     _keys bigint;
     _rows text;
-    _insert text;
 begin
     select q.* into _queue from pgcombine.queue q where q.queue = enqueue.queue;
     if not found then
         return pgcombine_internal.enqueue_elsewhere(queue, null, updates);
     end if;
-    _table := format('pgcombine.%I', _queue.queue || '_updates');
     -- the row type of <queue>_values has exactly the queue's columns
     select format('jsonb_populate_recordset(row(%s)::pgcombine.%I, $1)',
                string_agg(format('%L::%s', k.initial, c.type), ', ' order by c.position), _queue.queue || '_values'),
@@ -36,22 +33,8 @@ begin
     from pgcombine.queue_column c left join pgcombine.combiner k using (combiner)
     where c.queue = enqueue.queue;
     _updates := pgcombine_internal.checked_updates(_queue.queue, updates, _names, _keys);
-    _insert := format('insert into %s (%s) select %s from %s', _table, _columns, _columns, _rows);
-    if _queue.notify and has_table_privilege(_table, 'select')
-       and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), _table::oid::integer)
-    then
-        -- A worker listens (see wake), so the statement notifies the channels of the rows' partitions. The trigger
-        -- can't know them, and is kept quiet. The returning clause needs the privilege select.
-        perform set_config('pgcombine.quiet', 'on', true);
-        execute format($$with inserted as (%s returning tableoid)
-            select pg_notify(
-                format('pgcombine.%%s.%%s', $2, (regexp_match(c.relname, E'_b(\\d+)_s\\d+$'))[1]::integer), '')
-            from (select distinct tableoid from inserted) i join pg_class c on c.oid = i.tableoid$$, _insert)
-        using _updates, _queue.queue;
-        perform set_config('pgcombine.quiet', 'off', true);
-    else
-        execute _insert using _updates;
-    end if;
+    execute format('insert into pgcombine.%I (%s) select %s from %s', _queue.queue || '_updates', _columns,
+        _columns, _rows) using _updates;
     return jsonb_array_length(_updates);
 end
 $function$;

@@ -1,8 +1,6 @@
 -- pgcombine_internal.wake() trigger, before or after insert, statement level, on <queue>_updates; argument: the queue
 -- While a worker holds the idle lock (see below), the trigger notifies the channel pgcombine.<queue>. Without the
--- argument it never notifies. The trigger doesn't know the partitions of the rows. The function enqueue knows them if
--- its caller may read the log: it keeps the trigger quiet and notifies pgcombine.<queue>.<partition>. Components use
--- the trigger on their own tables, too.
+-- argument it never notifies. Components use the trigger on their own tables, too.
 -- The trigger refuses inserts into a copied database (see own_cluster), whose stored transaction ids another database
 -- assigned. If the database isn't a copy, the session stores the file number of the table cluster_identity in a
 -- variable, and skips this check while the number stays the same: the identity can't change within the file (see
@@ -26,9 +24,7 @@ begin
     end if;
     perform pgcombine_internal.refuse_copied();
     perform set_config('pgcombine.cluster_identity', pg_relation_filenode('pgcombine.cluster_identity')::text, false);
-    if tg_nargs > 0 and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), tg_relid::integer)
-       and current_setting('pgcombine.quiet', true) is distinct from 'on'
-    then
+    if tg_nargs > 0 and not pg_try_advisory_xact_lock_shared(hashtext('pgcombine.idle'), tg_relid::integer) then
         perform pg_notify('pgcombine.' || tg_argv[0], '');
     end if;
     return null;

@@ -103,7 +103,7 @@ def test_no_bucket_is_due_after_drain(conn: psycopg.Connection) -> None:
     make_queue(conn)
     conn.execute("select pgcombine_internal.fail_pass('wc', 1, '22003', 'an old failure')")
     conn.execute("update pgcombine.failure set retry_at = now()")
-    due = "select count(*) from pgcombine_internal.due('wc')"
+    due = "select count(*) from pgcombine_internal.due('{wc}')"
     assert one(conn, due) == 1
     assert one(conn, "call pgcombine.drain('wc')") == 0
     assert one(conn, due) == 0
