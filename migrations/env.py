@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from alembic import context
 
-from pgcombine.database import script
-
 VERSION_TABLE = "schema_version"
 SCHEMA = "pgcombine"
 
@@ -20,7 +18,7 @@ class Written:
 
     def exec_driver_sql(self, statement: str, execution_options: object = None) -> None:
         """Write the statement to the output."""
-        context.get_context().impl.static_output(script.statement(statement).rstrip("\n"))
+        context.get_context().impl.static_output(statement.rstrip().removesuffix(";") + "\n;")
 
 
 if not context.is_offline_mode():

@@ -51,10 +51,9 @@ def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
     """
 
     def run(connection: Connection) -> str:
-        start = _current(connection)
-        statements = script.upgrade(_revisions_sql(start), start=start)
+        _current(connection)
         try:
-            connection.execute(statements.encode())
+            connection.execute(upgrade_sql().encode())
         except (DependentObjectsStillExist, FeatureNotSupported) as error:
             detail = error.diag.message_detail
             if not detail:
@@ -65,17 +64,12 @@ def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
         return head()
 
     with translated():
-        return _in_one_transaction(dsn, run, create=True, warn=warn)
+        return _in_eachtransaction(dsn, run, create=True, warn=warn)
 
 
-def upgrade_sql(start: str | None = None) -> str:
-    """Return the upgrade as one SQL file for psql, from revision ``start``, or for a new database if ``start`` is None.
-
-    No connection is made. Raises SchemaError if there is no such revision.
-    """
-    if start is not None and start not in [known.revision for known in _revisions().walk_revisions()]:
-        raise SchemaError(f"there is no revision '{start}' to upgrade from (this program knows up to {head()})")
-    return script.upgrade_file(_revisions_sql(start), start=start, head=head())
+def upgrade_sql() -> str:
+    """Return the SQL file that makes the schema in a new database, or upgrades it. No connection is made."""
+    return script.upgrade_file(_revisions_sql())
 
 
 def check(dsn: str) -> str:
@@ -145,7 +139,7 @@ def remove(dsn: str, *, force: bool = False) -> None:
         if is_left:  # an earlier call was interrupted
             _drop_removed(connection)
         if is_there:
-            _in_one_transaction(dsn, take_out, create=False)
+            _in_eachtransaction(dsn, take_out, create=False)
             _drop_removed(connection)
 
 
@@ -162,7 +156,7 @@ def head() -> str:
     return revision
 
 
-def _in_one_transaction(
+def _in_eachtransaction(
     dsn: str, run: Callable[[Connection], T], *, create: bool, warn: Callable[[str], None] | None = None
 ) -> T:
     """Call ``run`` in a transaction that has the locks, and return its result. Tries again if a lock isn't free."""
@@ -269,15 +263,17 @@ def _refuse_pending(connection: Connection) -> None:
         )
 
 
-def _revisions_sql(start: str | None) -> str:
-    """Return the statements of the revisions after ``start``, each with its semicolon."""
+def _revisions_sql() -> dict[str, str]:
+    """Return the statements of each revision, each with its semicolon, in the order of the revisions."""
     from alembic import command
 
     config = _config()
-    config.output_buffer = written = io.StringIO()
-    if start != head():
-        command.upgrade(config, f"{start}:head" if start else "head", sql=True)
-    return written.getvalue()
+    found = {}
+    for each in reversed(list(_revisions().walk_revisions())):
+        config.output_buffer = written = io.StringIO()
+        command.upgrade(config, f"{each.down_revision or 'base'}:{each.revision}", sql=True)
+        found[each.revision] = written.getvalue()
+    return found
 
 
 def _revisions() -> ScriptDirectory:

@@ -32,14 +32,8 @@ db = group("The schema that pgcombine keeps in a database.")
 @db.command()
 def upgrade(
     as_sql: Annotated[
-        bool, typer.Option("--sql", help="Only print the SQL of the upgrade, for psql, without a connection.")
+        bool, typer.Option("--sql", help="Only print the SQL file that does so in any database, without a connection.")
     ] = False,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="REVISION", help="With --sql: the revision of the database. Default: a new database."
-        ),
-    ] = None,
     dsn: Dsn = None,
     as_json: Json = False,
 ) -> None:
@@ -47,16 +41,12 @@ def upgrade(
 
     Example: pgcombine db upgrade --dsn postgresql://owner@db/app
     """
-    if start is not None and not as_sql:
-        raise typer.BadParameter(
-            "can be used only with --sql: otherwise the revision is read from the database", param_hint="--from"
-        )
     if as_sql:
         if as_json:
             raise typer.BadParameter(
                 "can't be used with --sql, which prints SQL: leave one of them out", param_hint="--json"
             )
-        typer.echo(schema.upgrade_sql(start).encode(), nl=False)  # UTF-8, regardless of the terminal's encoding
+        typer.echo(schema.upgrade_sql().encode(), nl=False)  # UTF-8, regardless of the terminal's encoding
         return
     database = _database(dsn)
     try:

@@ -22,7 +22,6 @@ _TOP = re.compile(
     r"\A(?:-- (?:call )?pgcombine\w*\.\w+(?:\(.*)?\n(?:--   .*\n)*)+(-- (?s:.*?)\.)(?=\s)((?:.*\n(?=--))*.*\n)"
 )
 _COLUMN = re.compile(r"^--   (\w+) +(\S.*(?:\n--     +\S.*)*)", re.MULTILINE)
-_MAKES = re.compile(r"^create or replace (?:function|procedure|aggregate|view) \w+\.(\w+)", re.MULTILINE)
 
 
 @cache
@@ -70,11 +69,6 @@ def _shortened(path: str, text: str) -> str:
     purpose, rest = header.groups()
     lines = [] if "/views/" in path else [line for line in rest.splitlines() if line.startswith("--   ")]
     return "\n".join([purpose, *lines, text[header.end() :]])
-
-
-def made(text: str) -> list[str]:
-    """Return the names of the routines and views that a file creates or replaces, without their schema."""
-    return _MAKES.findall(text)
 
 
 def comments() -> Iterator[str]:

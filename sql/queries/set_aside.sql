@@ -56,6 +56,24 @@ begin
 end
 $$;
 
+-- pg_temp.apply(statements)
+-- Applies a file of sql/. If create or replace fails because a routine's result or parameters or a view's columns have
+-- changed, the function sets aside the older routine or view and tries again.
+create or replace function pg_temp.apply(statements text)
+returns void
+language plpgsql
+as $$
+begin
+    execute statements;
+exception when invalid_function_definition or invalid_table_definition or wrong_object_type then
+    perform pg_temp.set_aside(
+        array(select m[1] from regexp_matches(statements,
+            '^create or replace (?:function|procedure|aggregate|view) \w+\.(\w+)', 'gn') m),
+        pg_temp.made(), true);
+    execute statements;
+end
+$$;
+
 -- pg_temp.drop_set_aside()
 -- Drops the functions and views that this and earlier upgrades have set aside, except for those on which other objects
 -- depend. Warns of each that stays, and names the objects that depend on it. A view that stays then raises an error

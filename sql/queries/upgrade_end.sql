@@ -6,5 +6,6 @@ begin
     perform pgcombine_internal.keep_rights();
     perform pgcombine.post_restore();
     update pgcombine.schema_version set digest = '{digest}';
+    drop table pg_temp.older;
 end
 $$

@@ -11,10 +11,11 @@ begin
     perform set_config('client_encoding', 'UTF8', true), set_config('standard_conforming_strings', 'on', true);
     loop
         begin
+            if to_regnamespace('pgcombine') is null and {create} then
+                create schema pgcombine;
+            end if;
             if to_regnamespace('pgcombine') is not null then
                 comment on schema pgcombine is 'Combine queues: what a user calls or reads, and the queues.';
-            elsif {create} then
-                create schema pgcombine;
             end if;
             exit;
         exception -- another upgrade has created the schema, or a removal has taken it away

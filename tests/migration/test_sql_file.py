@@ -1,4 +1,4 @@
-"""``pgcombine db upgrade --sql`` prints a file with which psql upgrades as the program does, or changes nothing."""
+"""``pgcombine db upgrade --sql`` prints a file that any client can apply, and that upgrades as the program does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from support.wait import eventually
 
 from pgcombine import schema
 from pgcombine.embedded import programs
-from pgcombine.errors import SchemaError
 
 ROLE = "pgcombine_administrator"
 
@@ -77,7 +76,31 @@ def test_file_creates_the_same_schema_as_the_program(dsn: str, empty_dsn: str) -
     same(empty_dsn, dsn)
     with_queues(empty_dsn)
     holds(empty_dsn)
-    fails(empty_dsn, text, f"has the pgcombine schema at revision {schema.head()} and this file is for a new database")
+    before = dump(empty_dsn)
+    applied(empty_dsn, text)
+    assert dump(empty_dsn) == before
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_migration_tool_applies_the_file_in_its_own_transaction(empty_dsn: str, times: int) -> None:
+    settings = "select name, setting from pg_settings order by name"
+    with psycopg.connect(empty_dsn) as conn:
+        conn.execute("do $$ begin end $$")  # loads the settings of PL/pgSQL
+        before = conn.execute(settings).fetchall()
+        for _ in range(times):
+            conn.execute(schema.upgrade_sql().encode())
+        assert conn.execute(settings).fetchall() == before
+        make_queue(conn)
+        add(conn, {"a": 1})
+    assert schema.check(empty_dsn) == schema.head()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["default_transaction_isolation=serializable", "default_transaction_read_only=on", "client_encoding=latin1"],
+)
+def test_file_refuses_a_session(empty_dsn: str, setting: str) -> None:
+    fails(make_conninfo(empty_dsn, options=f"-c {setting}"), schema.upgrade_sql(), "nothing was changed")
 
 
 def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
@@ -88,12 +111,12 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
             "create function pgcombine.pause_export(export text, other text) returns text return 'older'"
         )
         connection.execute("create function pgcombine.pause(queue text, times integer) returns void return null")
-    applied(dsn, schema.upgrade_sql(schema.head()))
+    applied(dsn, schema.upgrade_sql())
     assert dump(dsn, "--schema-only") == before
 
 
 def test_an_error_in_the_middle_changes_nothing(empty_dsn: str) -> None:
-    broken = schema.upgrade_sql().replace("\ncommit;\n", "\nselect 1/0;\ncommit;\n")
+    broken = schema.upgrade_sql().replace("\nend\n$pgcombine_file$", "\nperform 1/0;\nend\n$pgcombine_file$")
     fails(empty_dsn, broken, "division by zero")
     before = dump(empty_dsn)
     assert psql(empty_dsn, broken, "-v", "ON_ERROR_STOP=0").returncode == 0
@@ -101,25 +124,17 @@ def test_an_error_in_the_middle_changes_nothing(empty_dsn: str) -> None:
 
 
 def test_file_and_program_exclude_each_other(empty_dsn: str) -> None:
-    """An upgrade and psql wait until the file is applied. Then the upgrade succeeds, and psql fails."""
+    """An upgrade and psql wait until the file is applied. Then they succeed."""
     text = schema.upgrade_sql()
-    refused: list[str] = []
-    with psycopg.connect(empty_dsn, autocommit=True) as applying, psycopg.connect(empty_dsn, autocommit=True) as conn:
-        applying.execute(text.removesuffix("commit;\n").encode())
-        with in_background(lambda: schema.upgrade(empty_dsn), lambda: refused.append(psql(empty_dsn, text).stderr)):
+    with psycopg.connect(empty_dsn) as applying, psycopg.connect(empty_dsn, autocommit=True) as conn:
+        applying.execute(text.encode())
+        with in_background(lambda: schema.upgrade(empty_dsn), lambda: applied(empty_dsn, text)):
             waiting = (
                 "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
             )
             eventually(lambda: one(conn, waiting) == 2, what="the upgrade and psql wait")
-            applying.execute("commit")
-    assert f"has the pgcombine schema at revision {schema.head()}" in refused[0]
+            applying.commit()
     schema.check(empty_dsn)
-
-
-def test_unknown_revisions_are_refused() -> None:
-    for revision in ("nonsense", "", "head", "-1", "00"):
-        with pytest.raises(SchemaError, match=f"'{revision}'"):
-            schema.upgrade_sql(revision)
 
 
 @contextmanager
@@ -145,7 +160,7 @@ def test_owner_of_the_database_may_apply_the_file(empty_dsn: str, server: Server
             schema.upgrade(dsn)
             before = dump(dsn, "--schema-only")
             with_queues(dsn)
-        applied(dsn, schema.upgrade_sql(revision))
+        applied(dsn, schema.upgrade_sql())
         with psycopg.connect(dsn, autocommit=True) as conn:
             owners = (
                 "select distinct relowner::regrole::text from pg_class where relnamespace = 'pgcombine'::regnamespace"
@@ -184,8 +199,4 @@ def test_command_prints_the_file(empty_dsn: str) -> None:
     status, out, err = _call("--sql")
     assert (status, err) == (0, "")
     assert out == schema.upgrade_sql()
-    assert _call("--sql", "--from", "0001") == (0, schema.upgrade_sql("0001"), "")
-    status, out, err = _call("--sql", "--from", "nonsense")
-    assert (status, out, len(err.splitlines())) == (1, "", 1)
-    for wrong in (["--from", "0001"], ["--sql", "--json"]):
-        assert _call(*wrong)[:2] == (2, "")
+    assert _call("--sql", "--json")[:2] == (2, "")
