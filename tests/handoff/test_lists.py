@@ -8,13 +8,14 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 from support import eventually
-from support.clusters import Cluster, Clusters, agreed, hints, queue_on, replay, replay_all
-from support.queues import one
+from support.clusters import Cluster, Clusters, agreed, empty, hints, queue_on, replay, replay_all
+from support.queues import make_queue, one
 
 from pgcombine.errors import IndeterminateError, ReplicaError, UnavailableError
 from pgcombine.handoff import operations, repairing
-from pgcombine.handoff.connections import address
+from pgcombine.handoff.connections import address, open_peer
 from pgcombine.handoff.replicated import new_token
+from pgcombine.handoff.retained import drop_retained
 
 
 @pytest.fixture
@@ -58,6 +59,27 @@ def test_reading_knows_writes_of_a_writer_with_an_old_list(registered: Clusters,
     else:  # a server that nobody had named may need to be rebuilt
         assert set(done.lacking) <= set(done.marked)
         complete_or_says_so(registered, total)
+
+
+@pytest.mark.parametrize("how", ["repair", "replay"])
+def test_empty_coordinator_leaves_no_server_out(registered: Clusters, how: str) -> None:
+    """The servers a and b know each other. A writer names only b and an empty server c, which doesn't know a."""
+    with queue_on(registered, "abc") as new:
+        new.enqueue([("x", 1)], level="ALL")
+    for name in "ab":
+        registered[name].run(operations.remove, "c", timeout=1)
+    empty(registered["c"])
+    registered["c"].run(make_queue)
+    with queue_on(registered, "cb") as old:
+        old.enqueue([("x", 1)], level="ALL")
+    if how == "repair":
+        done = registered["b"].run(repairing.repair, registered["b"].direct)
+        assert "a" not in done.lacking
+    else:
+        registered["b"].execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
+        with open_peer("b", registered["b"].direct, 5).connection as connection:
+            drop_retained(connection, 5)  # as the replayer does every few seconds
+    agreed({name: registered[name] for name in "ab"}, {"x": 2})
 
 
 @pytest.mark.parametrize("seed", range(2))

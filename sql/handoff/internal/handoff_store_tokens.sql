@@ -6,9 +6,11 @@
 --                 greatest token of the writes whose updates that server holds, for readers of the queue
 --                 (handoff_status) and, if the caller works, for handoff_last. If all writes are to be retained,
 --                 the function records a token at most about once a second
---   coordinators  for each write the id of its coordinator; null: the write needn't be retained. The other writes, if
---                 new, are retained with their payloads, so that this server can deliver them if their coordinators are
---                 lost. At the quota (max_retained_bytes of handoff_server, by the size of the table) no write is
+--   coordinators  for each write the id of its coordinator; null: the write needn't be retained, as far as the sender
+--                 knows. The other writes, if new, are retained with their payloads, so that this server can deliver
+--                 them if their coordinators are lost. A write is also retained if this server knows a server of the
+--                 queue that the writer and the coordinator don't know: under an id that no server has, so that the
+--                 replayer and a repair deliver it there. At the quota (max_retained_bytes of handoff_server, by the size of the table) no write is
 --                 retained, and not_retained_at is set. A write whose payload here isn't the whole write (its digest
 --                 differs) isn't retained either
 --   shape, placed, replicas  see handoff_apply; they are stored with the payload
@@ -31,6 +33,7 @@ declare
     _oldest timestamptz;
     _new uuid[];
     _wrong uuid;
+    _unnamed uuid; -- the id of no server, if a server of the queue isn't among those that the writer named
 begin
     perform pgcombine_internal.handoff_require(queue);
     _oldest := now() - (select s.retention from pgcombine.handoff_server s);
@@ -75,7 +78,11 @@ begin
         returning k.token
     )
     select coalesce(array_agg(f.token), '{}') into _new from fresh f;
-    if array_remove(coordinators, null) <> '{}' and _new <> '{}' then
+    select '00000000-0000-0000-0000-000000000000' into _unnamed
+    from pgcombine.handoff_queue q
+    where q.queue = handoff_store_tokens.queue and q.replicas >= cardinality(q.servers)
+      and not q.servers <@ handoff_store_tokens.placed;
+    if _new <> '{}' and (_unnamed is not null or array_remove(coordinators, null) <> '{}') then
         if pg_table_size('pgcombine.handoff_retained')
            >= (select s.max_retained_bytes from pgcombine.handoff_server s) then
             update pgcombine.handoff_server s set not_retained_at = clock_timestamp()
@@ -86,11 +93,11 @@ begin
             insert into pgcombine.handoff_retained (token, queue, shape, digest, servers, placed, replicas, coordinator,
                 updates, payload)
             select w.token, k.queue, handoff_store_tokens.shape, w.digest, k.servers, handoff_store_tokens.placed,
-                   handoff_store_tokens.replicas, w.coordinator, pgcombine_internal.handoff_size(k.queue, w.payload),
+                   handoff_store_tokens.replicas, coalesce(_unnamed, w.coordinator), pgcombine_internal.handoff_size(k.queue, w.payload),
                    w.payload
             from unnest(tokens, digests, coordinators, payloads) w (token, digest, coordinator, payload)
             join pgcombine.handoff_token k on k.token = w.token and k.digest = w.digest
-            where w.token = any (_new) and w.coordinator is not null
+            where w.token = any (_new) and coalesce(_unnamed, w.coordinator) is not null
               and pgcombine_internal.handoff_digest(w.payload) = w.digest
             on conflict do nothing;
         end if;
