@@ -72,15 +72,15 @@ create table pgcombine.queue (
     computed         jsonb,
     token_retention  interval not null default '14 days' check (token_retention > '0'),
     pass             jsonb not null default '{}',
-    statements       text[] not null default '{}',
+    statement        text not null default '',
     created_at       timestamptz not null default now(),
     check (buckets % partitions = 0)
 );
 comment on table pgcombine.queue is
-    'One row for each queue. The columns pass and statements are made from the definition, for the queue''s passes.';
+    'One row for each queue. The columns pass and statement are made from the definition, for the queue''s passes.';
 comment on column pgcombine.queue.computed is
     'Value columns that passes compute by a query instead of combining them; see pgcombine_internal.pass_template.';
-comment on column pgcombine.queue.statements is 'Two statements of a pass: one for few updates, one for many.';
+comment on column pgcombine.queue.statement is 'The statement of passes, without the number of the bucket.';
 comment on column pgcombine.queue.partitions is
     'Number of partitions. Bucket b is in partition b modulo this number; several buckets may share a partition.';
 comment on column pgcombine.queue.segments is
@@ -171,7 +171,7 @@ comment on table pgcombine.pass_minute is
 
 create type pgcombine.plan as (
     queue text, bucket integer, pass bigint, began timestamptz, mark txid_snapshot, marks txid_snapshot[],
-    marks_mask bigint, reads boolean[], range_mask bigint, hash_range bigint, batch text, more boolean,
+    marks_mask bigint, reads boolean[], range_mask bigint, hash_range bigint, more boolean,
     has_quarantined boolean, first_page bigint
 );
 comment on type pgcombine.plan is 'The plan of a pass; pgcombine_internal.plan_pass explains it.';

@@ -57,7 +57,7 @@ def _require(connection: Connection, queue: str) -> None:
 
 
 def pass_sql(connection: Connection, queue: str) -> str:
-    """Return the statement that a pass over the queue's bucket 0 would run now. Raises QueueNotFoundError."""
+    """Return the statement that passes over the queue's bucket 0 run. Raises QueueNotFoundError."""
     with translated(queue=queue):
         return str(one(connection, "select pgcombine.combine_sql(%s, 0)", queue)[0])
 

@@ -8,5 +8,4 @@ select 'the generated statement of passes is not up to date'
 from pgcombine.queue q
 where q.queue = %s and not exists (select from found f where f.ends)
   and (q.pass is distinct from pgcombine_internal.pass_parts(q.queue)
-       or q.statements is distinct from array[pgcombine_internal.pass_template(q.queue, true),
-                                              pgcombine_internal.pass_template(q.queue, false)])
+       or q.statement is distinct from pgcombine_internal.pass_template(q.queue))

@@ -84,12 +84,19 @@ def test_combine_scans_no_values(conn: psycopg.Connection) -> None:
             assert one(conn, scans) == 0
 
 
-def test_large_pass_joins_all_values(conn: psycopg.Connection) -> None:
+def test_large_pass_reads_and_inserts_values_in_the_order_of_the_index(conn: psycopg.Connection) -> None:
+    """Sorted look-ups cost as little as a join with all values, so one plan suits few updates and many."""
     big(conn, 20_000)
-    conn.execute("insert into pgcombine.wc_updates select word, 1 from pgcombine.wc_values")
-    plan = explain(conn, pass_of(conn, 1))
-    assert {"Hash Join", "Merge Join"} & {node["Node Type"] for node in plan}
-    assert {bucket_of(table) for table in tables_read(plan)} == {1}
+    conn.execute("insert into pgcombine.wc_updates select word, 1 from pgcombine.wc_values order by random()")
+    conn.execute("insert into pgcombine.wc_updates select 'x' || i, 1 from generate_series(1, 2000) i")
+    plan = explain(conn, pass_of(conn, 1), analyze=True)
+    assert not [node for node in plan if node["Node Type"] == "Seq Scan" and "_values" in node["Relation Name"]]
+    (look_up,) = [node for node in plan if node.get("Index Name") == "wc_values_b0001_pkey"]
+    (keys,) = [node for node in plan if node.get("Subplan Name") == "CTE pgcombine_folded"]
+    assert look_up["Actual Loops"] == keys["Actual Rows"]
+    assert next(node for node in nodes(keys) if "Sort" in node["Node Type"])
+    added = "select array_agg(word order by ctid) = array_agg(word order by word) from pgcombine.wc_values_b0001 "
+    assert one(conn, added + "where n = 1 and word ~ '^x'")
 
 
 def test_old_statistics_do_not_affect_the_plan(conn: psycopg.Connection) -> None:

@@ -122,7 +122,7 @@ def pass_of(conn: psycopg.Connection, bucket: int, page: int | None = None) -> s
     conn.execute("deallocate all")
     statement, *parameters = conn.execute(
         """
-        select pgcombine_internal.pass_sql(q, p.bucket, p.batch <> 'large'),
+        select pgcombine_internal.pass_sql(q, p.bucket),
                p.has_quarantined, format('(%%s,0)', coalesce(p.first_page, 0)),
                format('(%%s,0)', coalesce(p.first_page + 1024, 0)),
                p.marks::text, p.marks_mask, p.mark::text, p.reads::text, p.range_mask, p.hash_range

@@ -15,7 +15,7 @@ returns jsonb
 language sql stable
 as $$
     select jsonb_build_object(
-        'digest', md5(pgcombine_internal.pass_template($1, true)),
+        'digest', md5(pgcombine_internal.pass_template($1)),
         'keys', pgcombine_internal.column_list($1, 'key'),
         'new_values', pgcombine_internal.column_list($1, 'value'),
         'key_is_quarantined', pgcombine_internal.key_is_quarantined($1),

@@ -1,40 +1,43 @@
--- pgcombine_internal.pass_template(queue, small_batch [, source, observed]) → text
--- Returns the statement of passes over a queue's buckets. The statement depends only on the queue's definition.
--- regenerate_pass stores it in pgcombine.queue, and pass_sql makes a bucket's statement from it. Its parameters say
--- what a pass takes (see taken_sql): $1 whether the queue has quarantined keys, $2 and $3 the ctids between which the
--- pass removes expired keys, $4 and $5 the bucket's marks and their range_mask (see bucket_marks), $6 the new mark, $7
--- the segments that the pass reads, $8 and $9 the hash range.
---   small_batch  whether the statement is for few updates. The planner can't know that few are pending, since a table
---                that fills and empties has no lasting statistics. The planner would read all values to join some of
---                them. So this statement looks up old values key by key (offset 0 rules out other joins). It writes
---                values under a condition that the planner takes for selective (num_nulls). Settings such as
---                enable_hashjoin would also affect combiners and observers
---   source       a query of the queue's columns that replaces the log, for a search for failing keys. From $4 on the
---                parameters are those of the query
---   observed     whether the statement contains the observers. An observer that only reads (select my_function(…) from
---                changes) runs only if the outer query reads its rows, so the outer query counts them. Such an observer
---                is a select, values or table, perhaps after comments, in parentheses or after a with clause. A
---                statement that begins with a with clause counts as writing if it has the word insert, update, delete
---                or merge. If the word is only a name or in a string, add_observer refuses the statement
--- One statement has one snapshot. The statement folds the updates by key, joins the old values, writes the new ones,
+-- pgcombine_internal.pass_template(queue [, source, observed]) → text
+-- Returns the statement of passes over a queue's buckets. It depends only on the queue's definition. regenerate_pass
+-- stores it in pgcombine.queue, and pass_sql makes a bucket's statement from it.
+--   source    a query of the queue's columns that replaces the log, for a search for failing keys. $4 and the following
+--             parameters are those of the query
+--   observed  whether the statement contains the observers
+-- The statement's parameters (plan_pass chooses them; taken_sql has the condition of $4 to $9):
+--   $1  boolean          whether the queue has quarantined keys, whose updates go into the quarantine
+--   $2  tid              expired keys are removed from this ctid on
+--   $3  tid              ... and before this one; equal to $2: none
+--   $4  txid_snapshot[]  the bucket's marks
+--   $5  bigint           ... and their range_mask (see bucket_marks)
+--   $6  txid_snapshot    the new mark
+--   $7  boolean[]        whether the pass reads the segment, for each segment
+--   $8  bigint           the range_mask of the keys that the pass takes; 0: all keys
+--   $9  bigint           ... and their hash range
+-- One statement has one snapshot. The statement folds the updates by key, looks up the old values, writes the new ones,
 -- passes the changes and the folded updates (arrived) to the observers, and counts combined updates, their keys,
--- changes, quarantined updates and removed expired keys.
--- PostgreSQL leaves arrived out of the plan if no observer reads it. A key whose new values have expired is deleted, as
--- if delete_when held. Up to 10000 expired keys between $2 and $3 are deleted, too, but no quarantined ones, and none
--- whose updates the pass takes.
--- Columns that pgcombine.queue.computed names aren't combined but computed, for the keys that meet a condition. The
--- members of pgcombine.queue.computed:
+-- changes, quarantined updates and removed expired keys. A part that only observers read costs nothing without them.
+-- A key whose new values have expired is deleted, as if delete_when held. Up to 10000 expired keys between $2 and $3
+-- are deleted, too, but no quarantined ones, and none whose updates the pass takes.
+-- The planner can't know how many updates are pending, since a table that fills and empties has no lasting statistics.
+-- So the statement fixes the plan, which suits one update and a million: old values are looked up key by key (offset 0
+-- rules out other joins) in the order of the index, as new ones are inserted, and written by ctid in the order of the
+-- pages, under a condition that the planner takes for selective (num_nulls). Settings such as enable_hashjoin would
+-- also affect combiners and observers.
+-- If another pass has changed or deleted a row since the snapshot, PostgreSQL raises 40001 under repeatable read. Equal
+-- keys may look different (1 and 1.0). The changes show a key as it is stored.
+-- An observer that only reads (select my_function(…) from changes) runs only if the outer query reads its rows, so the
+-- outer query counts them. Such an observer is a select, values or table, perhaps after comments, in parentheses or
+-- after a with clause. A statement that begins with a with clause counts as writing if it has the word insert, update,
+-- delete or merge. If the word is only a name or in a string, add_observer refuses the statement. The names of the
+-- parts before the observers, except changes and arrived, begin with pgcombine_, so that they hide no table of a user.
+-- Columns that pgcombine.queue.computed names aren't combined but computed, for the keys that meet a condition:
 --   columns  names of value columns
 --   needs    the condition, over v, the key's old values, and u, its folded updates. Null: all keys meet it
 --   query    a query of the key columns and these columns that reads the keys from pgcombine_touched. It has the
 --            snapshot of the statement. A key that its result lacks gets nulls
--- An observer could read every part of the statement before it. The names of these parts, except changes and arrived,
--- begin with pgcombine_, so that they hide no table of a user, and check_observer refuses such names. Rows are updated
--- in the order of the table's pages and inserted in the order of its index. Old rows are updated and deleted by ctid.
--- If another pass has changed or deleted a row since the snapshot, PostgreSQL raises 40001 under repeatable read.
--- Equal keys may look different (1 and 1.0). The changes show a key as it is stored.
 -- Errors: PC001 unknown queue.
-create or replace function pgcombine_internal.pass_template(queue text, small_batch boolean, source text default null,
+create or replace function pgcombine_internal.pass_template(queue text, source text default null,
     observed boolean default true)
 returns text
 language plpgsql stable
@@ -49,7 +52,7 @@ declare
     _bucket constant text := '{pgcombine_bucket}';
     _computed constant jsonb := _queue.computed;
     _old constant text := 'left join lateral (
-            select v.ctid as pgcombine_row, v.* from {values} v where {same_key}{small_batch_join}
+            select v.ctid as pgcombine_row, v.* from {values} v where {same_key} offset 0
         ) v on true';
     _parts jsonb;
 begin
@@ -95,9 +98,7 @@ begin
         'same_computed', pgcombine_internal.column_list(_name, 'key', 't.{name} {equals} q.{name}', ' and '),
         'same_touched', pgcombine_internal.column_list(_name, 'key', 'd.{name} {equals} u.{name}', ' and '),
         'computed', (
-            select string_agg(format('q.%I', k), ', ') from jsonb_array_elements_text(_computed -> 'columns') k),
-        'small_batch_join', case when small_batch then ' offset 0' end,
-        'small_batch_write', case when small_batch then ' and num_nulls(c.pgcombine_row) = 0' end)
+            select string_agg(format('q.%I', k), ', ') from jsonb_array_elements_text(_computed -> 'columns') k))
     into _parts
     from pgcombine.queue_column c where c.queue = _name and c.role = 'value';
     if observed then
@@ -131,6 +132,7 @@ $pass$with pgcombine_updates as not materialized (
     from {source}
     where not ($1 and exists (select from {quarantined_keys} where {key_is_quarantined}))
     group by {keys}
+    order by {keys}
 ), $pass$ || case when _computed is null then '' else
 'pgcombine_touched as materialized (
     select {touched_keys} from pgcombine_folded u ' || case when _computed ->> 'needs' is not null then _old
@@ -157,19 +159,18 @@ $expired$    union all
     limit 10000)
 $expired$ end || $pass$), pgcombine_removed as (
     delete from {values} v using pgcombine_combined c
-    where v.ctid = c.pgcombine_row and c.pgcombine_gone{small_batch_write}
+    where v.ctid = c.pgcombine_row and c.pgcombine_gone and num_nulls(c.pgcombine_row) = 0
 ), pgcombine_updated as (
     update {values} v set {assign}
     from (
         select * from pgcombine_combined c
-        where not c.pgcombine_gone and ({differs}){small_batch_write}
+        where not c.pgcombine_gone and ({differs}) and num_nulls(c.pgcombine_row) = 0
         order by c.pgcombine_row
     ) c
     where v.ctid = c.pgcombine_row
 ), pgcombine_inserted as (
     insert into {values} ({keys}, {new_values})
     select {keys}, {new_values} from pgcombine_combined c where c.pgcombine_row is null and not c.pgcombine_gone
-    order by {keys}
     on conflict do nothing
 ), changes as (
     {changes}

@@ -16,8 +16,6 @@
 --                  or these take more than 64 megabytes, passes take hash ranges in turn. So a pass takes little more
 --                  than the limit, unless a 32nd of the backlog is more (see next_hash_range). After cancelled passes
 --                  the limit is lower (see fail_pass)
---   batch          large: the pass takes a thousand updates or more. small: fewer, perhaps none, since the updates in
---                  small segments aren't counted. none: no updates. run_pass chooses its statement by it
 --   more           whether updates of other keys may be pending: always true if the caller names a hash range
 --                  (range_mask above 0)
 --   has_quarantined  whether the queue has quarantined keys, whose updates go into the quarantine
@@ -37,8 +35,7 @@ declare
     _condition text;
     _source text;
     _failed boolean;
-    _pending bigint; -- number of updates that the pass takes, as far as they are counted
-    _size bigint; -- bytes of the segments that may hold pending updates
+    _pending bigint; -- number of pending updates, counted up to _most
     _most bigint; -- maximum number of updates that the pass takes
     _turn bigint; -- after a cancelled pass: which hash range to take (see next_hash_range)
 begin
@@ -71,44 +68,23 @@ begin
     select f.pass_limit, case when f.pass_limit is not null then f.attempts end, true into _most, _turn, _failed
     from pgcombine.failure f where f.queue = _queue.queue and f.bucket = plan_pass.bucket;
 
-    if cardinality(_tables) = 0 then
-        _plan.batch := 'none';
-        _plan.reads := array_fill(false, array[_queue.segments::integer]);
-    else
-        _plan.reads := array(
-            select s.name = any (_tables)
-            from unnest(pgcombine_internal.segment_tables(_queue.queue, plan_pass.bucket % _queue.partitions))
-                 with ordinality s (name, place)
-            order by s.place);
-        _size := (select sum(pg_relation_size(t::regclass)) from unnest(_tables) t);
-        if _most is not null or _queue.pass ->> 'bytes' is not null
-           or _size / 36 >= _queue.pass_limit then -- an update takes 36 bytes at least
-            _most := greatest(coalesce(_most, _queue.pass_limit), 1);
-            _source := pgcombine_internal.log_sql(_queue.queue, _tables, _condition);
-            execute format('select count(*) from (select from %s limit %s) as pending', _source, _most + 1)
-            into _pending;
-            if plan_pass.range_mask is not null then
-                null;
-            elsif _pending > _most
-               or _pending > 1 and pgcombine_internal.takes_bytes(_queue, 67108864, _source) then
-                select s.range_mask, s.hash_range, s.updates, s.updates < s.pending
-                into _plan.range_mask, _plan.hash_range, _pending, _plan.more
-                from pgcombine_internal.next_hash_range(_queue, _source, _plan.marks_mask, _plan.marks, _most, _turn) s;
-            end if;
-        elsif _size > 131072 then
-            -- A count would scan all combined updates, too. Pending updates are usually in the last pages, so these
-            -- show whether only a few are pending.
-            execute (
-                select format('select count(*) from (select from (%s) as newest limit 1000) as counted',
-                    string_agg(format('select from %s where ctid >= ''(%s,0)'' and %s', t, greatest(0,
-                        pg_relation_size(t::regclass) / current_setting('block_size')::bigint
-                        - 32 * _queue.buckets / _queue.partitions), _condition),
-                        ' union all '))
-                from unnest(_tables) t)
-            into _pending;
-            _pending := greatest(_pending, 1); -- other pages may have updates, too
+    _plan.reads := array(
+        select s.name = any (_tables)
+        from unnest(pgcombine_internal.segment_tables(_queue.queue, plan_pass.bucket % _queue.partitions))
+             with ordinality s (name, place)
+        order by s.place);
+    if plan_pass.range_mask is null and (_most is not null or _queue.pass ->> 'bytes' is not null
+        or (select sum(pg_relation_size(t::regclass)) from unnest(_tables) t) / 36 >= _queue.pass_limit)
+    then -- an update takes 36 bytes at least, so more than the limit may be pending
+        _most := greatest(coalesce(_most, _queue.pass_limit), 1);
+        _source := pgcombine_internal.log_sql(_queue.queue, _tables, _condition);
+        execute format('select count(*) from (select from %s limit %s) as pending', _source, _most + 1)
+        into _pending;
+        if _pending > _most or _pending > 1 and pgcombine_internal.takes_bytes(_queue, 67108864, _source) then
+            select s.range_mask, s.hash_range, s.updates < s.pending
+            into _plan.range_mask, _plan.hash_range, _plan.more
+            from pgcombine_internal.next_hash_range(_queue, _source, _plan.marks_mask, _plan.marks, _most, _turn) s;
         end if;
-        _plan.batch := case when _pending >= 1000 then 'large' when _pending = 0 then 'none' else 'small' end;
     end if;
     if _queue.expire_when is not null and _failed is null and not _plan.more and plan_pass.range_mask is null then
         if from_page = -1 then

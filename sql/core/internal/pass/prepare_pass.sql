@@ -1,5 +1,5 @@
 -- pgcombine_internal.prepare_pass(queue, bucket) → text
--- Prepares the statement of passes for small batches in the session, if it isn't prepared yet. Returns the name of the
+-- Prepares the statement of passes over a bucket in the session, if it isn't prepared yet. Returns the name of the
 -- prepared statement. A session keeps about a hundred such statements; then a new one replaces the oldest.
 --   queue  the queue's row
 create or replace function pgcombine_internal.prepare_pass(queue pgcombine.queue, bucket integer)
@@ -19,7 +19,7 @@ begin
             execute format('deallocate %I', _oldest);
         end if;
         execute format('prepare %I (boolean, tid, tid, txid_snapshot[], bigint, txid_snapshot, boolean[], bigint, '
-            'bigint) as %s', _name, pgcombine_internal.pass_sql(_queue, bucket, true));
+            'bigint) as %s', _name, pgcombine_internal.pass_sql(_queue, bucket));
     end if;
     return _name;
 end

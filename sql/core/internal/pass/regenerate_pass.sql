@@ -1,5 +1,5 @@
 -- pgcombine_internal.regenerate_pass(queue)
--- Regenerates the statements of a queue's passes (see pass_template and pass_parts). The function locks no table of the
+-- Regenerates the statement of a queue's passes (see pass_template and pass_parts). The function locks no table of the
 -- queue, so updates can be enqueued meanwhile. It locks the queue's row in a separate statement. Under read committed
 -- the next statement then sees what another session has changed.
 -- Tables written: pgcombine.queue.
@@ -10,7 +10,6 @@ as $$
     select from pgcombine.queue q where q.queue = regenerate_pass.queue for no key update;
     update pgcombine.queue q
     set pass = pgcombine_internal.pass_parts(q.queue),
-        statements = array[pgcombine_internal.pass_template(q.queue, true),
-                           pgcombine_internal.pass_template(q.queue, false)]
+        statement = pgcombine_internal.pass_template(q.queue)
     where q.queue = regenerate_pass.queue
 $$;

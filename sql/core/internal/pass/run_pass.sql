@@ -49,15 +49,14 @@ begin
         run_pass.range_mask, run_pass.hash_range);
     select 0, 0, 0, 0, 0, _plan.more, '{}' into updates, keys, changes, expired, _quarantined, more, observe;
     -- if there are neither updates nor pages to scan, the statement would change nothing
-    if _plan.batch <> 'none' or _plan.first_page is not null then
+    if true = any (_plan.reads) or _plan.first_page is not null then
         if _plan.range_mask >= 4095 then
             perform pgcombine_internal.refuse_bytes(_queue, _plan);
         end if;
         _first := format('(%s,0)', coalesce(_plan.first_page, 0))::tid;
         _end := format('(%s,0)', coalesce(_plan.first_page + 1024, 0))::tid;
         if _queue.pass -> 'python' <> '[]' then
-            open _changes no scroll for execute
-                    pgcombine_internal.pass_sql(_queue, run_pass.bucket, _plan.batch <> 'large')
+            open _changes no scroll for execute pgcombine_internal.pass_sql(_queue, run_pass.bucket)
                     || pgcombine_internal.python_sql(_queue, run_pass.arrived)
                 using _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
                     _plan.range_mask, _plan.hash_range;
@@ -68,11 +67,6 @@ begin
             else
                 close _changes;
             end if;
-        elsif _plan.batch = 'large' then
-            execute pgcombine_internal.pass_sql(_queue, run_pass.bucket, false)
-            into updates, keys, changes, _quarantined, expired
-            using _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
-                    _plan.range_mask, _plan.hash_range;
         else
             execute format('execute %I (%L, %L, %L, %L, %L, %L, %L, %L, %L)',
                 pgcombine_internal.prepare_pass(_queue, run_pass.bucket),

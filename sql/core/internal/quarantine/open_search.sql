@@ -56,11 +56,11 @@ begin
         if exists (select from pg_prepared_statements p where p.name = _name) then
             execute format('deallocate %I', _name);
         end if;
-        _queue.statements := array[pgcombine_internal.pass_template(_queue.queue, true,
+        _queue.statement := pgcombine_internal.pass_template(_queue.queue,
             format('select %s, %s from pg_temp.pgcombine_search where pgcombine_key between $4 and $5',
-                _queue.pass ->> 'keys', _queue.pass ->> 'new_values'), _name = 'pgcombine_try')];
+                _queue.pass ->> 'keys', _queue.pass ->> 'new_values'), _name = 'pgcombine_try');
         execute format('prepare %I (boolean, tid, tid, integer, integer) as %s', _name,
-            pgcombine_internal.pass_sql(_queue, _plan.bucket, true)
+            pgcombine_internal.pass_sql(_queue, _plan.bucket)
                 || case when _name = 'pgcombine_try' and _queue.pass -> 'python' <> '[]'
                     then pgcombine_internal.python_sql(_queue, open_search.arrived) else '' end);
     end loop;

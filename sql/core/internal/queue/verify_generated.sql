@@ -22,8 +22,7 @@ begin
             _queue.queue || '_values');
     end if;
     if _queue.pass is distinct from pgcombine_internal.pass_parts(_queue.queue)
-       or _queue.statements is distinct from array[pgcombine_internal.pass_template(_queue.queue, true),
-                                                   pgcombine_internal.pass_template(_queue.queue, false)] then
+       or _queue.statement is distinct from pgcombine_internal.pass_template(_queue.queue) then
         return next format('the generated statement of passes is not up to date: %s', _hint);
     end if;
     return query

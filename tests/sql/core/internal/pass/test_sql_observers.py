@@ -180,7 +180,7 @@ def test_no_observer_is_added_beside_a_relation_named_like_a_part(conn: psycopg.
         "update pgcombine.queue set computed = "
         """'{"columns": ["n"], "query": "select word, 1::bigint as n from pgcombine_touched"}'"""
     )
-    statement = one(conn, "select pgcombine_internal.pass_template('wc', true)")
+    statement = one(conn, "select pgcombine_internal.pass_template('wc')")
     parts = set(re.findall(r"\bpgcombine_\w+(?= as (?:not materialized |materialized )?\()", statement))
     assert len(parts) == len(TAKEN) + 3  # TAKEN lacks updates, touched and computed
     for part in parts | {"pgcombine_quarantined"}:
