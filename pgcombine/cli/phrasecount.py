@@ -48,7 +48,7 @@ def phrasecount(
     ] = None,
     sink: Annotated[
         Sink | None,
-        typer.Option("--sink", help="Spark's JDBC writer or COPY. Default: JDBC where its driver is found."),
+        typer.Option("--sink", help="Have Spark count, and write by its JDBC writer or by COPY, even small changes."),
     ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, metavar="N", help="Count only the first N files by path.")
@@ -192,10 +192,8 @@ def _print(figures: Figures) -> None:
         f"{figures.documents:,} documents in {figures.directory}: {figures.added:,} new, {figures.edited:,} edited, "
         f"{figures.removed:,} gone, {figures.problems:,} files not counted\n"
         f"{figures.updates:,} updates, combined in {figures.passes:,} passes; {figures.phrases:,} phrases in all\n"
-        f"{figures.seconds:.1f} s: starting Spark {figures.session_seconds:.1f}, {steps}"
+        f"{figures.seconds:.1f} s: {steps}"
     )
-    if figures.sink:
-        typer.echo(f"sink: {figures.sink} ({figures.sink_reason})")
     if figures.left_out:
         typer.echo(f"{figures.left_out:,} occurrences of phrases over 2,600 bytes were left out")
     if figures.verified is not None and not figures.verified.mismatches:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import functions as F
 
-from pgcombine.phrasecount.tokens import MAX_PHRASE_BYTES, WIDTH
+from pgcombine.phrasecount.tokens import summed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
 _PER_SLICE = 2000  # approximate limit of items in a slice
+_BATCH_PHRASES = 25_000  # number of phrases that a task holds in memory
 
 
 def slices(spark: SparkSession, items: Sequence[T]) -> list[list[T]]:
@@ -31,54 +34,34 @@ def ranges(spark: SparkSession, last: int) -> list[tuple[int, int]]:
     return [(last * part // count + 1, last * (part + 1) // count) for part in range(count)]
 
 
-def frame_of(spark: SparkSession, work: Sequence[T], read: Callable[[T], Iterable[object]], schema: str) -> DataFrame:
-    """Return a frame with the rows that ``read`` yields for each element of ``work``. Each element gets a partition."""
-    rows = spark.sparkContext.parallelize(work, max(1, len(work))).flatMap(read)
-    return spark.createDataFrame(rows, schema, verifySchema=False)
+def counted(spark: SparkSession, counts: Sequence[Callable[[], Iterable[tuple[int, Counter[str]]]]]) -> DataFrame:
+    """Return numbers (phrase, docs, total), whose sums are the counts of the phrases.
 
-
-def differences(chunks: DataFrame) -> DataFrame:
-    """Return updates (phrase, docs, total) from chunks (document, sign int, tokens string).
-
-    The sign is 1 for a document that is added to the counts, and -1 for one that is removed.
-    Phrases that are too long for a key, and phrases whose ``docs`` and ``total`` are 0, are left out.
+    ``counts`` has a function for each task. It yields the signs and the phrases of documents.
     """
-    words = F.split("tokens", " ")
-    return (
-        # All chunks of a document go to one partition: moving chunks is cheaper than moving their phrases.
-        chunks.repartition("document")
-        .select("document", "sign", words.alias("words"))
-        .where(F.size("words") >= WIDTH)
-        .select(
-            "document",
-            "sign",
-            F.explode(
-                F.expr(
-                    f"transform(sequence(1, size(words) - {WIDTH - 1}), i -> array_join(slice(words, i, {WIDTH}), ' '))"
-                )
-            ).alias("phrase"),
-        )
-        .where(F.expr(f"octet_length(phrase) <= {MAX_PHRASE_BYTES}"))
-        .groupBy("document", "sign", "phrase")
-        .agg(F.count("*").alias("n"))
-        .groupBy("phrase")
-        .agg(F.sum("sign").cast("bigint").alias("docs"), F.expr("sum(sign * n)").alias("total"))
-        .where("docs <> 0 or total <> 0")
-    )
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for docs, total in summed(counts[number](), _BATCH_PHRASES):
+                    columns = list(docs), list(docs.values()), list(total.values())
+                    yield pa.record_batch([*map(pa.array, columns, types)], names)
+
+    import pyarrow as pa
+
+    names, types = ["phrase", "docs", "total"], [pa.string(), pa.int64(), pa.int64()]
+    parts = spark.range(len(counts), numPartitions=max(1, len(counts)))
+    return parts.mapInArrow(count, "phrase string, docs long, total long")
+
+
+def differences(numbers: DataFrame) -> DataFrame:
+    """Return updates (phrase, docs, total), one for each phrase, but none if both numbers are 0."""
+    sums = numbers.groupBy("phrase").agg(F.sum("docs").alias("docs"), F.sum("total").alias("total"))
+    return sums.where("docs <> 0 or total <> 0")
 
 
 def _slices(spark: SparkSession, items: int) -> int:
     cores: int = spark.sparkContext.defaultParallelism
     return min(items, max(4 * cores, items // _PER_SLICE))
-
-
-def recounted(lines: DataFrame) -> DataFrame:
-    """Return counts (phrase, docs, total) from rows (document int, phrases string with one phrase a line)."""
-    return (
-        lines.where("phrases <> ''")
-        .select("document", F.explode(F.split("phrases", "\n")).alias("phrase"))
-        .groupBy("document", "phrase")
-        .agg(F.count("*").alias("n"))
-        .groupBy("phrase")
-        .agg(F.count("*").alias("docs"), F.sum("n").alias("total"))
-    )

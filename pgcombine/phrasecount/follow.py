@@ -106,8 +106,7 @@ def follow(
     isn't raised.
     """
     with borrowed_session("pgcombine phrasecount") as spark:
-        chosen = (sink or "", "as asked for" if sink else "")
-        stream = _Stream(dsn, spark, corpus, report, stop, on_run, chosen, search)
+        stream = _Stream(dsn, spark, corpus, report, stop, on_run, sink, search)
         spark.dataSource.register(DirectorySource)
         source = spark.readStream.format(DirectorySource.name()).option("root", str(corpus.root))
         with explained():
@@ -139,7 +138,7 @@ class _Stream:
     report: Report
     stop: threading.Event
     on_run: Callable[[Figures], None]
-    sink: tuple[str, str]
+    sink: str | None
     search: Search | None
     seen: dict[str, bytes] = field(default_factory=dict)
     runs: int = 0
@@ -178,10 +177,9 @@ class _Stream:
 
     def _run(self) -> None:
         started = time.monotonic()
-        figures = Figures(str(self.corpus.root), sink=self.sink[0], sink_reason=self.sink[1])
-        run = Run(self.dsn, self.spark, self.corpus, self.report, figures, self.search, self.seen)
+        figures = Figures(str(self.corpus.root), sink=self.sink or "")
+        run = Run(self.dsn, lambda: self.spark, self.corpus, self.report, figures, self.search, self.sink, self.seen)
         run.work()
-        self.sink = (figures.sink, figures.sink_reason)
         try:
             run.deliver()
         except DestinationDownError as error:

@@ -1,35 +1,41 @@
 """One run of phrasecount: scan the files, compare, count the differences, commit, combine, deliver.
 
+This process compares the stored hashes of files with the files. It reads and counts up to :data:`SMALL` bytes of new
+text. More is read and counted by Spark, and so is everything if the caller chose a sink.
 A run commits its updates together with the documents' state. A run that ends before this commit changes neither. The
 next run continues from the committed state. Of two concurrent runs, one waits until the other has committed or failed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
-from pgcombine import drain
+from pgcombine import CombineQueue, drain
 from pgcombine.errors import ConfigError
-from pgcombine.phrasecount import state, verify
+from pgcombine.phrasecount import files, state, verify
 from pgcombine.phrasecount.corpus import Corpus
 from pgcombine.phrasecount.database import Connection, connect, resolved
 from pgcombine.phrasecount.report import Report, Step
 from pgcombine.phrasecount.scan import Scan, Stored
 from pgcombine.phrasecount.search import SEARCHING, Search
 from pgcombine.phrasecount.session import borrowed_session
+from pgcombine.phrasecount.tokens import summed
 from pgcombine.spark import explained, staged
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
+SMALL = 4 * 1024 * 1024
+_NAME = "pgcombine phrasecount"
 _LOOPS = 4  # the largest number of threads that combine
 
 
@@ -38,8 +44,7 @@ class Figures:
     """The figures of a run. Times are in seconds. ``phrases`` and ``top`` are over all directories.
 
     ``delivered`` is the number of entries delivered to the search table. None means that the run didn't deliver.
-    ``sink`` is ``jdbc`` or ``copy``, whichever the caller chose or the run used. It is empty if the caller chose none
-    and the run neither added nor removed a document.
+    ``sink`` is ``jdbc`` or ``copy``, whichever the caller chose or Spark used. It is empty if there is neither.
     """
 
     directory: str
@@ -55,9 +60,7 @@ class Figures:
     passes: int = 0
     delivered: int | None = None
     sink: str = ""
-    sink_reason: str = ""
     seconds: float = 0.0
-    session_seconds: float = 0.0
     step_seconds: dict[str, float] = field(default_factory=dict)
     top: list[tuple[str, int, int]] = field(default_factory=list)
     verified: verify.Verification | None = None
@@ -75,19 +78,20 @@ def count(
 ) -> Figures:
     """Count the phrases of a corpus in the database ``dsn``. Returns when the updates are combined and delivered.
 
-    ``sink`` is ``jdbc``, ``copy`` or None for the first of these that works. ``top`` is the number of phrases in
-    ``Figures.top``. With ``recount`` the values are verified afterwards. ``search`` is the search table to keep up to
-    date. None means that nothing is delivered. Files that weren't counted are recorded in ``report``. Among others,
-    raises ConfigError for an unusable sink or limit, PgCombineError if Spark fails, and DestinationDownError if all is
-    counted but the search table's database is down.
+    ``sink`` is the one by which Spark writes, ``jdbc`` or ``copy``. None means that a small difference is counted
+    without Spark, and a larger one with ``copy``. ``top`` is the number of phrases in ``Figures.top``. With ``recount``
+    the values are verified afterwards. ``search`` is the search table to keep up to date. None means that nothing is
+    delivered. Files that weren't counted are recorded in ``report``. Among others, raises ConfigError for an unusable
+    sink or limit, PgCombineError if Spark fails, and DestinationDownError if all is counted but the search table's
+    database is down.
     """
     started = time.monotonic()
-    figures = Figures(str(corpus.root), sink=sink or "", sink_reason="as asked for" if sink else "")
-    with borrowed_session("pgcombine phrasecount") as spark:
-        figures.session_seconds = time.monotonic() - started
-        run = Run(dsn, spark, corpus, report, figures, search)
+    figures = Figures(str(corpus.root), sink=sink or "")
+    with ExitStack() as stack:
+        run = Run(dsn, lambda: stack.enter_context(borrowed_session(_NAME)), corpus, report, figures, search, sink)
         run.work()
         if recount:
+            spark = run.spark
             with run.step("verifying", spark), state.locked(dsn, report.waiting), closing(connect(dsn)) as work:
                 drain(dsn, state.QUEUE)
                 paths, _ = corpus.list()
@@ -102,20 +106,31 @@ def count(
 
 @dataclass
 class Run:
-    """One run, with its steps. ``seen`` has the signatures, by path, of files that an earlier run counted.
+    """One run, with its steps. ``start`` returns a Spark session, and is called once if Spark is needed.
 
-    :meth:`Corpus.signatures` makes them. A file that has a stored document, and whose signature is still the same,
-    isn't read again.
+    ``seen`` has the signatures, by path, of files that an earlier run counted. :meth:`Corpus.signatures` makes them. A
+    file that has a stored document, and whose signature is still the same, isn't read again.
     """
 
     dsn: str
-    spark: SparkSession
+    start: Callable[[], SparkSession]
     corpus: Corpus
     report: Report
     figures: Figures
     search: Search | None = None
+    sink: str | None = None
     seen: dict[str, bytes] = field(default_factory=dict)
     load: UUID = field(default_factory=uuid4)
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        with self.step("starting Spark"):
+            return self.start()
+
+    @property
+    def small(self) -> int:
+        """The size of the text that this process reads or counts without Spark."""
+        return SMALL if self.sink is None else 0
 
     @cached_property
     def tasks_dsn(self) -> str:
@@ -146,23 +161,23 @@ class Run:
 
     def _work(self, lock: Connection, work: Connection) -> None:
         """Run the steps up to the commit in the transaction of ``lock``; ``work`` is for the work tables."""
-        state.ensure_queue(work)
+        created = state.ensure_queue(work)
         state.clean(work)
         paths = self._find(work)
         # computed before any file is read, so that a file that changes later is read again by the next run
         signatures = list(self.corpus.signatures(paths))
-        unread = self._unread(paths, signatures, work)
+        with self.step("reading files"):
+            unread = self._unread(paths, signatures, work)
+            del unread[: self.scanner.files(unread, self.small)]
         if unread:
-            with self.step("reading files", self.spark):
-                self._scan(unread)
+            self._scan(unread)
         with self.step("comparing"):
             found = state.compare(work, self.load, self.directory)
         problems = self._note_problems(work)
-        if changes := found.live + found.dead:
-            self._count(changes, lock)
+        if found.bytes <= self.small:
+            self._count(found, lock)
         else:
-            with self.step("committing"):
-                self._commit(lock)
+            self._count_with_spark(found, lock, initial=created)
         state.clean_after(lock, work)
         self.seen.clear()
         self.seen.update(
@@ -191,48 +206,63 @@ class Run:
         return paths[: self.corpus.limit]
 
     def _unread(self, paths: list[str], signatures: list[bytes | None], work: Connection) -> list[tuple[int, str]]:
-        """Return the files to read, with their numbers: all except stored files with the same signature in ``seen``."""
-        if not self.seen:
-            return list(enumerate(paths))
-        stored = state.stored(work, self.load, self.directory)
+        """Return the files to read, with their numbers: all except stored files with the same content."""
+        known = state.known(work, self.directory)
         return [
             (n, path)
             for n, (path, signature) in enumerate(zip(paths, signatures, strict=True))
-            if n not in stored or signature is None or self.seen.get(path) != signature
+            if path not in known or not self._is_same(path, signature, known[path])
         ]
+
+    def _is_same(self, path: str, signature: bytes | None, content_hash: bytes) -> bool:
+        if signature is not None and self.seen.get(path) == signature:
+            return True
+        try:
+            content = files.read_file(os.path.join(self.directory, path), self.corpus.max_bytes)
+        except files.Refused:
+            return False
+        return hashlib.sha256(content).digest() == content_hash
 
     def _scan(self, paths: list[tuple[int, str]]) -> None:
         from pgcombine.phrasecount.counting import slices
 
         parts = slices(self.spark, paths)
-        self.spark.sparkContext.parallelize(parts, len(parts)).flatMap(self.scanner.files).sum()
+        with self.step("reading files in Spark", self.spark):
+            self.spark.sparkContext.parallelize(parts, len(parts)).foreach(self.scanner.files)
 
-    def _count(self, changes: int, lock: Connection) -> None:
-        """Stage the updates. Then one commit enqueues them and changes the documents' state."""
-        from pgcombine.phrasecount.counting import differences, frame_of, ranges
+    def _count(self, found: state.Comparison, lock: Connection) -> None:
+        """Count the differences. One commit enqueues them and changes the documents' state."""
+        with self.step("counting phrases"):
+            changed = Stored(self.dsn).changed((self.load, 1, found.live + found.dead))
+            ((docs, total),) = summed(changed)
+            rows = [(phrase, docs[phrase], n) for phrase, n in total.items() if docs[phrase] or n]
+        with self.step("committing"):
+            self.figures.updates = CombineQueue(state.QUEUE).enqueue(lock, rows)
+            self._commit(lock)
 
-        parts = [(self.load, first, last) for first, last in ranges(self.spark, changes)]
-        stored = Stored(self.tasks_dsn)
-        chunks = frame_of(self.spark, parts, stored.changed, "document long, sign int, tokens string")
+    def _count_with_spark(self, found: state.Comparison, lock: Connection, *, initial: bool) -> None:
+        """Stage the differences. One commit enqueues them, or makes them values, and changes the documents' state."""
+        from pgcombine.phrasecount.counting import counted, differences, ranges
+
+        reader = Stored(self.tasks_dsn)
+        parts = ranges(self.spark, found.live + found.dead)
+        counts = [partial(reader.changed, (self.load, first, last)) for first, last in parts]
+        self.figures.sink = self.sink or "copy"
         with ExitStack() as stack:
             with self.step("counting phrases", self.spark):
-                rows = self._stage(differences(chunks), stack)
+                numbers = counted(self.spark, counts)
+                load = staged(
+                    numbers if initial else differences(numbers),
+                    state.QUEUE,
+                    self.tasks_dsn,
+                    sink=self.figures.sink,
+                    preaggregate=initial,
+                    initial=initial,
+                )
+                rows = stack.enter_context(load)
             with self.step("committing"):
                 self.figures.updates = rows.apply(lock).updates
                 self._commit(lock)
-
-    def _stage(self, updates: DataFrame, stack: ExitStack) -> Any:
-        """Stage the updates by the chosen sink. If none is chosen, try JDBC first, then COPY."""
-        figures = self.figures
-        if not figures.sink:
-            try:
-                rows = stack.enter_context(staged(updates, state.QUEUE, self.tasks_dsn, sink="jdbc"))
-            except ConfigError as error:
-                figures.sink, figures.sink_reason = "copy", str(error)
-            else:
-                figures.sink, figures.sink_reason = "jdbc", "its driver is there"
-                return rows
-        return stack.enter_context(staged(updates, state.QUEUE, self.tasks_dsn, sink=figures.sink))
 
     def _commit(self, lock: Connection) -> None:
         state.apply(lock, self.load, self.directory)
@@ -261,6 +291,6 @@ class Run:
     def step(self, name: str, spark: SparkSession | None = None) -> Iterator[Step]:
         """Run the block as a step. If it succeeds, its time goes into the figures. Spark's errors become one line."""
         started = time.monotonic()
-        with explained(), self.report.step(name, spark) as step:
+        with explained() if spark else nullcontext(), self.report.step(name, spark) as step:
             yield step
         self.figures.step_seconds[name] = time.monotonic() - started

@@ -1,21 +1,25 @@
-"""The functions that Spark's Python tasks call: they read files, store documents, and read stored chunks.
+"""Reading files, storing documents, and counting their phrases. Spark's tasks do this, or the run's own process does.
 
-Each function takes one slice of the work and yields rows. Errors of the database are psycopg's, and fail the task.
+Each function takes one slice of the work. Errors of the database are psycopg's, and fail the task.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 from pgcombine.phrasecount import files
 from pgcombine.phrasecount.database import Connection, connect, query
-from pgcombine.phrasecount.tokens import MAX_PHRASE_BYTES, Document, phrases
+from pgcombine.phrasecount.tokens import Document, counted
 
 FETCH_ROWS = 32
 _NOTE = ("ns", "content_hashes", "documents", "left_out", "problems", "details")
@@ -36,29 +40,25 @@ class Scan:
     max_bytes: int
     load: UUID
 
-    def files(self, batch: list[tuple[int, str]]) -> Iterator[int]:
-        """Read files, and store the documents of new and edited ones. Yields the number of files recorded.
+    def files(self, batch: list[tuple[int, str]], most: float = math.inf) -> int:
+        """Read new and edited files, and store their documents. Returns how many files it read.
 
-        A file that can't be counted is recorded with its problem. A file whose content is the stored one isn't
-        recorded. A task may run twice: a document is stored once, under the hash of its tokens, and of two records of
-        a file the last one counts.
+        After about ``most`` characters of documents the function stops. A file that can't be counted is recorded with
+        its problem. A task may run twice: a document is stored once, under the hash of its tokens, and of two records
+        of a file the last one counts.
         """
+        count = 0
         with closing(connect(self.conninfo)) as connection:
             # safe, since a crash of the server that loses a commit also ends the run
             connection.execute("set synchronous_commit = off")
-            known: dict[str, str] = dict(
-                connection.execute(
-                    query("known"),
-                    {"directory": self.directory, "paths": [path for _, path in batch]},
-                ).fetchall()
-            )
             found = Found(connection, self.load)
             for n, path in batch:
+                if found.characters >= most:
+                    break
+                count += 1
                 try:
                     content = files.read_file(os.path.join(self.directory, path), self.max_bytes)
                     content_hash = hashlib.sha256(content)
-                    if known.get(path) == content_hash.hexdigest():
-                        continue
                     document = Document(files.decode(content))
                 except files.Refused as refused:
                     found.problem(n, refused.problem)
@@ -66,7 +66,7 @@ class Scan:
                 del content
                 found.document(n, content_hash.digest(), document)
             found.write()
-        yield found.count
+        return count
 
     def documents(self, batch: list[str]) -> Iterator[tuple[str, str]]:
         """Yield (path, document hash) of the files that can be counted. This is the first step of a recount."""
@@ -78,19 +78,18 @@ class Scan:
                 if document.tokens:
                     yield path, document.hash()
 
-    def phrases(self, batch: list[tuple[int, str, str]]) -> Iterator[tuple[int, str]]:
-        """Yield (document number, phrases) for each chunk of the files in ``batch`` (number, path, document hash).
+    def counted(self, batch: list[tuple[str, str]]) -> Iterator[tuple[int, Counter[str]]]:
+        """Yield 1 and the phrases of the files in ``batch`` (path, document hash).
 
-        Each phrase is on a separate line. Phrases that are too long for a key are left out. Raises OSError if a file no
-        longer contains the document of this hash.
+        Raises OSError if a file no longer contains the document of this hash.
         """
-        for number, path, expected in batch:
+        for path, expected in batch:
             document = self._document(path)
-            if document is not None:
-                for chunk in document.chunks():
-                    yield number, _lines(chunk)
+            chunks = [] if document is None else list(document.chunks())
             if document is None or document.hash() != expected:
                 raise OSError(f"{path} was changed while it was verified: run again")
+            for found in counted(chunks):
+                yield 1, found
 
     def _document(self, path: str) -> Document | None:
         try:
@@ -105,39 +104,29 @@ class Stored:
 
     conninfo: str
 
-    def changed(self, part: tuple[UUID, int, int]) -> Iterator[tuple[int, int, str]]:
-        """Yield (document number, sign, chunk) of the documents that a run adds to the counts or removes from them.
+    def changed(self, part: tuple[UUID, int, int]) -> Iterator[tuple[int, Counter[str]]]:
+        """Yield the sign and the phrases of the documents that a run adds to the counts or removes from them.
 
         The sign is 1 for an added document, and -1 for a removed one. ``part`` has the id of the run, and the first
         and the last document number.
         """
         load, low, high = part
+        return self._counted("changed_chunks", {"load": load, "low": low, "high": high})
+
+    def counted(self, documents: list[str]) -> Iterator[tuple[int, Counter[str]]]:
+        """Yield 1 and the phrases of the documents (hashes in hex)."""
+        return self._counted("stored_chunks", {"documents": documents})
+
+    def _counted(self, name: str, parameters: dict[str, Any]) -> Iterator[tuple[int, Counter[str]]]:
         with (
             closing(connect(self.conninfo, autocommit=False)) as connection,
             connection.cursor("chunks") as cursor,
         ):
             cursor.itersize = FETCH_ROWS
-            cursor.execute(query("changed_chunks"), {"load": load, "low": low, "high": high})
-            yield from cursor
-
-    def phrases(self, batch: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """Yield (document number, phrases) for each chunk of the documents in ``batch`` (number, hash).
-
-        Each phrase is on a separate line. Phrases that are too long for a key are left out.
-        """
-        numbers = {document: number for number, document in batch}
-        with (
-            closing(connect(self.conninfo, autocommit=False)) as connection,
-            connection.cursor("chunks") as cursor,
-        ):
-            cursor.itersize = FETCH_ROWS
-            cursor.execute(query("stored_chunks"), {"documents": list(numbers)})
-            for document, chunk in cursor:
-                yield numbers[document], _lines(chunk)
-
-
-def _lines(chunk: str) -> str:
-    return "\n".join(phrase for phrase in phrases(chunk) if len(phrase.encode()) <= MAX_PHRASE_BYTES)
+            cursor.execute(query(name), parameters)
+            for (_, sign), rows in groupby(cursor, itemgetter(0, 1)):
+                for found in counted([tokens for *_, tokens in rows]):
+                    yield sign, found
 
 
 @dataclass
@@ -146,10 +135,10 @@ class Found:
 
     connection: Connection
     load: UUID
-    count: int = 0
+    characters: int = 0
     _notes: list[tuple[int, bytes | None, bytes | None, int, str | None, str | None]] = field(default_factory=list)
     _chunks: dict[bytes, list[str]] = field(default_factory=dict)
-    _characters: int = 0
+    _written: int = 0
 
     def problem(self, n: int, problem: files.Problem) -> None:
         self._note(n, None, None, 0, problem.kind, problem.detail)
@@ -161,7 +150,7 @@ class Found:
             return
         name = bytes.fromhex(document.hash())
         self._chunks[name] = chunks
-        self._characters += sum(map(len, chunks))
+        self.characters += sum(map(len, chunks))
         self._note(n, content_hash, name, document.left_out, None, None)
 
     def write(self) -> None:
@@ -178,10 +167,9 @@ class Found:
                 )
             found = dict(zip(_NOTE, map(list, zip(*self._notes, strict=True)), strict=True))
             self.connection.execute(query("note"), {"load": self.load, **found})
-        self.count += len(self._notes)
-        self._notes, self._chunks, self._characters = [], {}, 0
+        self._notes, self._chunks, self._written = [], {}, self.characters
 
     def _note(self, *row: Any) -> None:
         self._notes.append(row)
-        if len(self._notes) >= _BATCH_FILES or self._characters >= _BATCH_CHARACTERS:
+        if len(self._notes) >= _BATCH_FILES or self.characters - self._written >= _BATCH_CHARACTERS:
             self.write()

@@ -15,6 +15,12 @@ from pgcombine.spark import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Short programs are faster if Java's second compiler doesn't run. The rest limits the memory.
+_FRUGAL = {
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn64m",
+    "spark.driver.memory": "512m",
+}
+
 
 @contextmanager
 def borrowed_session(app_name: str) -> Iterator[SparkSession]:
@@ -33,7 +39,7 @@ def borrowed_session(app_name: str) -> Iterator[SparkSession]:
         yield active
         return
     interrupt = signal.getsignal(signal.SIGINT)
-    spark = session(app_name)
+    spark = session(app_name, conf=_FRUGAL)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, interrupt)  # PySpark's handler may call Java in the middle of another call
     silent = logging.NullHandler()

@@ -33,7 +33,8 @@ class Comparison:
 
     ``documents`` is the number of files that are counted. ``added``, ``edited`` and ``removed`` are the numbers of
     files that differ from the last run. ``live`` and ``dead`` are the numbers of documents that are added to the counts
-    and removed from them. ``left_out`` is how often phrases that are too long occur in the added documents.
+    and removed from them, and ``bytes`` is their size. ``left_out`` is how often phrases that are too long occur in the
+    added documents.
     """
 
     documents: int
@@ -43,6 +44,7 @@ class Comparison:
     live: int
     dead: int
     left_out: int
+    bytes: int
 
 
 @contextmanager
@@ -84,8 +86,8 @@ def clean(connection: Connection) -> None:
         pass
 
 
-def ensure_queue(connection: Connection) -> None:
-    """Create the queue ``phrases`` if it doesn't exist.
+def ensure_queue(connection: Connection) -> bool:
+    """Create the queue ``phrases`` if it doesn't exist. Returns whether this call created it.
 
     Raises QueueError if another queue has that name, or if the queue was dropped after documents had been counted.
     Raises ConfigError if the database's encoding can't hold every text.
@@ -104,7 +106,7 @@ def ensure_queue(connection: Connection) -> None:
             queue=QUEUE,
         )
     if columns:
-        return
+        return False
     if _one(connection, query("documents"))[0]:
         raise QueueError(
             f'queue "{QUEUE}" was dropped, but its documents are still recorded: '
@@ -119,7 +121,8 @@ def ensure_queue(connection: Connection) -> None:
             delete_when="docs = 0 and total = 0",
         ).create(connection)
     except QueueExistsError:
-        ensure_queue(connection)
+        return ensure_queue(connection)
+    return True
 
 
 def list_work(connection: Connection, load: UUID, paths: Iterable[str], limit: int | None) -> None:
@@ -133,9 +136,10 @@ def list_work(connection: Connection, load: UUID, paths: Iterable[str], limit: i
     connection.execute("analyze phrasecount.listed")
 
 
-def stored(connection: Connection, load: UUID, directory: str) -> set[int]:
-    """Return the numbers (``listed.n``) of those files to count that have a stored document."""
-    return {n for (n,) in connection.execute(query("stored"), {"load": load, "directory": directory})}
+def known(connection: Connection, directory: str) -> dict[str, bytes]:
+    """Return the SHA-256 of the content of each file that has a stored document, by path."""
+    with connection.cursor(binary=True) as cursor:
+        return dict(cursor.execute(query("known"), {"directory": directory}))
 
 
 def beyond_limit(connection: Connection, load: UUID, directory: str) -> tuple[int, str | None]:

@@ -13,13 +13,16 @@ document's hash covers the whole token.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 WIDTH = 4
 MAX_PHRASE_BYTES = 2600
 CHUNK_CHARACTERS = 32 * 1024
+_COUNTED_CHARACTERS = 4 * 1024 * 1024  # how much text is counted at once, which limits the memory
 
 # characters; a phrase of shorter tokens is never too long, since a character has at most 4 bytes
 _LONG = (MAX_PHRASE_BYTES - WIDTH) // (4 * WIDTH)
@@ -74,3 +77,43 @@ def phrases(chunk: str) -> Iterator[str]:
     """Return the phrases of a chunk, including those that are too long."""
     tokens = chunk.split(" ")
     return map(" ".join, zip(*(tokens[offset:] for offset in range(WIDTH)), strict=False))
+
+
+def counted(chunks: Sequence[str]) -> Iterator[Counter[str]]:
+    """Count the phrases in the chunks of one document. Phrases that are too long for a key are left out.
+
+    A large document yields several counters. Each phrase is in one of them.
+    """
+    parts = 1 + sum(map(len, chunks)) // _COUNTED_CHARACTERS
+    for part in range(parts):
+        found: Counter[str] = Counter()
+        for chunk in chunks:
+            every = phrases(chunk)
+            found.update(every if parts == 1 else (phrase for phrase in every if hash(phrase) % parts == part))
+        for phrase in [one for one in found if len(one) > MAX_PHRASE_BYTES // 4]:
+            if len(phrase.encode()) > MAX_PHRASE_BYTES:
+                del found[phrase]
+        yield found
+
+
+def summed(
+    documents: Iterable[tuple[int, Counter[str]]], most: float = math.inf
+) -> Iterator[tuple[Counter[str], Counter[str]]]:
+    """Add up the counters of documents. The sign is 1 for a document that is added, and -1 for one that is removed.
+
+    Yields two counters with the same keys in the same order: in how many documents a phrase is, and how often it
+    occurs. If there are more than ``most`` phrases, several pairs are yielded, and a phrase may be in each of them.
+    """
+    docs: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for sign, found in documents:
+        if sign > 0:
+            docs.update(found.keys())
+            total.update(found)
+        else:
+            docs.subtract(found.keys())
+            total.subtract(found)
+        if len(docs) > most:
+            yield docs, total
+            docs, total = Counter(), Counter()
+    yield docs, total

@@ -1,14 +1,14 @@
 """Recounts a directory from scratch, and finds the phrases whose recount differs from the value.
 
-The recount reads the files again, and forms the phrases in Python (a run forms them in Spark's SQL). Spark joins the
-recount with the values. Documents that only other directories have are read from the database. All files are read for
-their hashes. Then one file of each document is read for its phrases. If that file has changed meanwhile, the task
-fails.
+Spark joins the recount with the values. Documents that only other directories have are read from the database. All
+files are read for their hashes. Then one file of each document is read for its phrases. If that file has changed
+meanwhile, the task fails.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pgcombine.phrasecount.database import Connection, query
@@ -43,11 +43,9 @@ def verify(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) 
     """
     from pyspark.sql import functions as F
 
-    from pgcombine.phrasecount.counting import recounted
-
     register(spark)
-    lines, documents = _lines(spark, scan, paths, work)
-    recount = recounted(lines).withColumnsRenamed({"docs": "recounted_docs", "total": "recounted_total"})
+    recount, documents = _recount(spark, scan, paths, work)
+    recount = recount.withColumnsRenamed({"docs": "recounted_docs", "total": "recounted_total"})
     values = spark.read.format("pgcombine").options(queue=QUEUE, dsn=scan.conninfo).load()
     both = values.join(recount, "phrase", "full")
     same = F.expr("docs <=> recounted_docs and total <=> recounted_total")
@@ -58,11 +56,10 @@ def verify(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) 
     return Verification(documents, phrases, mismatches, [tuple(row) for row in examples])
 
 
-def _lines(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) -> tuple[DataFrame, int]:
-    """Return a frame of document numbers and lines of phrases, each document once, and the number of documents."""
-    from pgcombine.phrasecount.counting import frame_of, slices
+def _recount(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) -> tuple[DataFrame, int]:
+    """Return a frame of phrases with their counts over all documents, and the number of documents."""
+    from pgcombine.phrasecount.counting import counted, differences, slices
 
-    schema = "document int, phrases string"
     batches = slices(spark, paths)
     seen = spark.sparkContext.parallelize(batches, max(1, len(batches))).flatMap(scan.documents)
     holder = {document: path for path, document in seen.collect()}
@@ -71,10 +68,8 @@ def _lines(spark: SparkSession, scan: Scan, paths: list[str], work: Connection) 
         for (document,) in work.execute(query("other_documents"), {"directory": scan.directory})
         if document not in holder
     ]
-    on_disk = [(number, path, document) for number, (document, path) in enumerate(holder.items())]
-    elsewhere = list(enumerate(stored, start=len(on_disk)))
-    lines = frame_of(spark, slices(spark, on_disk), scan.phrases, schema)
-    if elsewhere:
-        reader = Stored(scan.conninfo)
-        lines = lines.union(frame_of(spark, slices(spark, elsewhere), reader.phrases, schema))
-    return lines, len(on_disk) + len(elsewhere)
+    on_disk = slices(spark, [(path, document) for document, path in holder.items()])
+    elsewhere = slices(spark, stored)
+    counts = [partial(scan.counted, part) for part in on_disk]
+    counts += [partial(Stored(scan.conninfo).counted, part) for part in elsewhere]
+    return differences(counted(spark, counts)), len(holder) + len(stored)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pgcombine.spark.errors import explained
-from pgcombine.spark.jobs import described
-from pgcombine.spark.target import Target
+from pgcombine.spark.staged import staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,9 +18,5 @@ def initialize(df: DataFrame, queue: str, dsn: str | None = None) -> None:
     queue's condition ``delete_when`` or ``expire_when`` are left out. Raises PgCombineError if the load fails, for
     example because the queue isn't empty or a key comes twice.
     """
-    from pgcombine.spark.startup import register
-
-    register(df.sparkSession)
-    with explained(), described(df.sparkSession, queue):
-        writer = df.write.format("pgcombine").option("queue", queue).option("dsn", dsn or Target.of(None).conninfo)
-        writer.option("mode", "initialize").mode("append").save()
+    with staged(df, queue, dsn, initial=True) as rows:
+        rows.commit()

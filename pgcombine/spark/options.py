@@ -16,9 +16,9 @@ _BOTH = ("queue", "dsn")
 _READING = ("columns", "where", "feed", "startingOffsets", "endingOffsets", "maxChangesPerTrigger", "consumer")
 _OF_FEEDS = _READING[3:]
 _WRITING = ("runId", "preaggregate", "front")
-_INTERNAL = {"load", "mode"}  # set by staged() and initialize()
+_INTERNAL = {"load", "mode"}  # set by staged()
 _OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark's own options, which it passes to the format, too
-_MODES = ("staged", "initialize", "prepare")
+_MODES = ("staged", "prepare")
 
 
 @dataclass(frozen=True)

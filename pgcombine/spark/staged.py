@@ -75,6 +75,7 @@ def staged(
     *,
     sink: str = "copy",
     preaggregate: bool = False,
+    initial: bool = False,
     **options: object,
 ) -> Iterator[Staged]:
     """Stage the rows of ``df``. In the block they can be enqueued, once, together with other statements::
@@ -83,10 +84,11 @@ def staged(
             rows.apply(connection)
             connection.execute("update …")
 
-    ``sink`` is ``copy`` for COPY by the tasks of ``format("pgcombine")``, or ``jdbc`` for Spark's JDBC writer.
-    ``options`` are the options of the chosen sink. Rows that the block didn't enqueue are removed at its end. If the
-    program dies, workers remove them about a day later. ``dsn``, ``run_id``, ``preaggregate`` and the errors are as for
-    :func:`write_jdbc`, which calls ``commit()`` in the block.
+    With ``initial`` the rows, one for each key, become the values of an empty queue instead, as
+    :func:`~pgcombine.spark.initialize` says. ``sink`` is ``copy`` for COPY by the tasks of ``format("pgcombine")``, or
+    ``jdbc`` for Spark's JDBC writer. ``options`` are the options of the chosen sink. Rows that the block didn't enqueue
+    are removed at its end. If the program dies, workers remove them about a day later. ``dsn``, ``run_id``,
+    ``preaggregate`` and the errors are as for :func:`write_jdbc`, which calls ``commit()`` in the block.
     """
     if sink not in SINKS:
         raise ConfigError(f"there is no sink {sink!r}: give {' or '.join(SINKS)}")
@@ -96,7 +98,8 @@ def staged(
     if sink == "jdbc" and (missing := why_not_jdbc(df.sparkSession, target)) is not None:
         raise ConfigError(f'JDBC can\'t work: {missing}. Without JDBC: df.write.format("pgcombine")')
     identity = uuid4()
-    load = Load(target.conninfo, queue, run_id or _batch(df, queue) or str(identity), load=identity)
+    kind = "values" if initial else "stage"
+    load = Load(target.conninfo, queue, run_id or _batch(df, queue) or str(identity), kind, identity)
     with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=queue):
         columns = status.columns(connection, queue)
         check_frame(columns, df.schema, queue)
@@ -142,7 +145,7 @@ def write_jdbc(
     InvalidUpdateError if the frame or a row doesn't fit the queue, PgCombineError if Spark fails, and LoadError if the
     load can't be completed, for example because a crash of the server lost staged rows.
     """
-    with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, **options) as rows:
+    with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, initial=False, **options) as rows:
         return rows.commit()
 
 

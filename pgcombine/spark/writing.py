@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-_KINDS = {"staged": "stage", "initialize": "values", "prepare": "stage"}
-
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]
@@ -63,7 +61,7 @@ class Writing:
         return cls(conninfo, options, fitting(conninfo, options.queue, schema, options.queue))
 
     def load(self, run_id: str, load: UUID) -> Load:
-        return Load(self.conninfo, self.options.queue, run_id, _KINDS[self.options.mode], load)
+        return Load(self.conninfo, self.options.queue, run_id, load=load)
 
     def begin(self, load: Load) -> bool:
         """Begin the load. Returns False if the run was applied already."""

@@ -8,10 +8,11 @@
 --   added, edited, removed  numbers of URIs
 --   live, dead  numbers of documents that get their first reference, and that lose their last one
 --   left_out   number of occurrences of phrases that are too long to be a key, in the documents that become live
+--   bytes      size of the documents of live and dead
 -- Tables written: phrasecount.move, delta.
 create or replace function phrasecount.compare(load uuid, directory text,
     out documents bigint, out added bigint, out edited bigint, out removed bigint, out live bigint, out dead bigint,
-    out left_out bigint)
+    out left_out bigint, out bytes bigint)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -70,5 +71,10 @@ begin
     select (select count(*) from phrasecount.listed l where l.load = compare.load and l.counted)
          - (select count(*) from phrasecount.scanned s where s.load = compare.load and s.problem is not null)
     into documents;
+    select coalesce(sum(octet_length(c.tokens)), 0)
+    into bytes
+    from phrasecount.delta d
+    join phrasecount.document_chunk c on c.document = d.document
+    where d.load = compare.load and d.sign <> 0;
 end
 $$;

@@ -1,5 +1,5 @@
--- The paths of stored files with their content hashes (hex). Parameters: directory (real path), paths.
-select u.path, encode(u.content_hash, 'hex')
+-- The paths of stored files with their content hashes. Parameter: directory (real path).
+select u.path, u.content_hash
 from phrasecount.uri u
 join phrasecount.directory d on d.id = u.directory
-where d.path = %(directory)s and u.path = any (%(paths)s)
+where d.path = %(directory)s

@@ -5,7 +5,7 @@
 --   attempts      the attempts that succeeded, by transaction id; null: those that prepare_load named, otherwise each
 --                 part's first attempt
 --   expected      number of rows that these attempts wrote; null: the number given to prepare_load, otherwise unknown
---   preaggregate  whether to fold the rows by key, with the queue's combiners, and enqueue one update for each key
+--   preaggregate  whether to fold the rows by key, with the queue's combiners, into one update or value for each key
 --   updates       number of updates or values that the run added
 --   applied       whether this call added them
 -- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of give_up_load.
@@ -68,14 +68,15 @@ begin
     if preaggregate and expected is not null then
         execute format('select count(*) from %s', _staged) into _found using attempts;
     end if;
-    execute format('insert into pgcombine.%I (%s) %s',
+    execute format('insert into pgcombine.%I (%s) %s%s',
         _queue.queue || case when _values then '_values' else '_updates' end, _columns,
-        case when preaggregate and not _values
+        case when preaggregate
             then format('select %s from %s group by %s', concat_ws(', ', _keys, (
                     select string_agg(pgcombine_internal.fold_expression(c), ', ' order by c.position)
                     from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'value')),
                 pgcombine_internal.fold_source(_queue.queue, _staged), _keys)
-            else format('select %s from %s', _columns, _staged) end) using attempts;
+            else format('select %s from %s', _columns, _staged) end,
+        case when _values then ' order by ' || _keys end) using attempts; -- in order, an index takes keys faster
     get diagnostics updates = row_count;
     perform pgcombine_internal.require(coalesce(coalesce(_found, updates) = expected, true), 'PC031',
         format('run "%s" into queue "%s" wrote %s rows, but %s are staged', _load.run_id, _queue.queue, expected,
