@@ -96,6 +96,31 @@ def test_values_are_found_by_their_primary_key(wc: psycopg.Connection) -> None:
     assert re.search(r'"Index Name": "wc_values_b\d{4}_pkey"', plan), plan
 
 
+def test_rollup_reads_a_keys_rows_only_if_its_extreme_is_deleted(wc: psycopg.Connection) -> None:
+    """It then reads only the index that the warning advises."""
+    hints: list[str | None] = []
+    wc.add_notice_handler(lambda notice: hints.append(notice.message_hint))
+    wc.execute("create table public.visit as select i % 50 as page, i as at from generate_series(0, 99999) i")
+    wc.execute("select pgcombine.create_rollup('visits', 'visit', '{page}', '{max(at) as latest}')")
+    assert hints == ["create index on visit (page, at)"]
+    wc.execute(f"{hints[0]}")
+    for statement in ("call pgcombine.backfill('visits')", "call pgcombine.drain('visits')", "vacuum analyze visit"):
+        wc.execute(statement.encode())
+
+    def read(statement: str) -> tuple[int, set[str]]:
+        """Run the statement. Returns the page's value, and the nodes of the plan that then read the table."""
+        wc.execute(statement.encode())
+        call = "select latest from pgcombine.visits_get(7)"
+        (plan,) = wc.execute(f"explain (analyze, format json) {call}".encode()).fetchall()[0][0]
+        nodes = [node for node in every(plan["Plan"]) if node.get("Relation Name") == "visit"]
+        ((latest,),) = wc.execute(call.encode()).fetchall()
+        return latest, {node["Node Type"] for node in nodes if node["Actual Loops"]}
+
+    assert read("insert into public.visit values (7, 200000)") == (200_000, set())
+    assert read("delete from public.visit where page = 7 and at < 90000") == (200_000, set())
+    assert read("delete from public.visit where page = 7 and at = 200000") == (99_957, {"Index Only Scan"})
+
+
 @pytest.mark.parametrize("bucket", [0, 7])
 def test_plan_of_a_pass_has_only_the_buckets_partitions(wc: psycopg.Connection, bucket: int) -> None:
     assert tables(wc, pass_of(wc, bucket)) == pair(bucket)

@@ -11,11 +11,13 @@ import psycopg
 
 @dataclass
 class Rollup:
-    """``view`` selects from the rollup, ``query`` from its source. Both must return the same rows."""
+    """``view`` selects from the rollup, ``query`` from its source, ``got`` from the function that reads the rollup by
+    the keys of the query, ``q``. All must return the same rows."""
 
     name: str
     view: str
     query: str
+    got: str
 
     @classmethod
     def make(
@@ -40,7 +42,13 @@ class Rollup:
         query = f"select {', '.join([*key, *value])} from {source} where ({filter or 'true'})"  # noqa: S608
         query += "".join(f" and ({expression}) is not null" for expression in keys) + f" group by {', '.join(keys)}"
         shown = ", ".join((rounded or {}).get(column, column) for column in names)
-        return cls(name, f"select {shown} from pgcombine.{name}", f"select {shown} from ({query}) as q")  # noqa: S608
+        got = f"pgcombine.{name}_get({', '.join(f'k.{column}' for column in names[: len(key)])})"
+        return cls(
+            name,
+            f"select {shown} from pgcombine.{name}",  # noqa: S608
+            f"select {shown} from ({query}) as q",  # noqa: S608
+            f"select {shown} from (select c.* from q as k cross join lateral {got} as c) as c",  # noqa: S608
+        )
 
     def ready(self, conn: psycopg.Connection) -> bool:
         """Whether the rollup's backfill has ended in the snapshot of ``conn``."""
@@ -48,10 +56,12 @@ class Rollup:
         return conn.execute(ready, (self.name,)).rowcount > 0
 
     def differing(self, conn: psycopg.Connection) -> list[tuple[Any, ...]]:
-        """The rows that only the view (``v``) or only the query (``q``) has."""
-        only = "select '{0}', * from (table {0} except all table {1}) as d"
-        both = f"({only.format('v', 'q')}) union all ({only.format('q', 'v')})"
-        return conn.execute(f"with v as ({self.view}), q as ({self.query}) {both}".encode()).fetchall()
+        """The rows in which the view (``v``) or the function (``g``) differs from the query (``q``)."""
+        only = "(select '{0} but not {1}', * from (table {0} except all table {1}) as d)"
+        every = " union all ".join(only.format(*pair) for pair in ("vq", "qv", "gq", "qg"))
+        return conn.execute(
+            f"with v as ({self.view}), q as ({self.query}), g as ({self.got}) {every}".encode()
+        ).fetchall()
 
     def call(self, conn: psycopg.Connection, *procedures: str) -> None:
         """Call procedures such as ``backfill`` and ``drain``."""

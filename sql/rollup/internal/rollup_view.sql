@@ -10,23 +10,29 @@ as $$
             then 'select {keys}, {columns} from pgcombine.{current} as c'
             else 'select {shown}, {columns}
                 from pgcombine.{current} as c
-                left join (select distinct {keys}, true as pgcombine_touched from pgcombine.{pending}
-                    where {touched}) as t
-                    on {touched_key}
-                left join ({computed}) as q on {computed_key}' end,
+                left join (select *, true as pgcombine_touched from ({computed}) as computed) as q on {same_key}' end,
         jsonb_build_object(
             'keys', pgcombine_internal.column_list((rollup).queue, 'key'),
             'shown', pgcombine_internal.column_list((rollup).queue, 'key', 'c.{name}'),
-            'touched_key', pgcombine_internal.column_list((rollup).queue, 'key', 'c.{name} {equals} t.{name}', ' and '),
-            'computed_key',
-                pgcombine_internal.column_list((rollup).queue, 'key', 'c.{name} {equals} q.{name}', ' and '),
-            'current', quote_ident((rollup).queue || '_current'), 'pending', quote_ident((rollup).queue || '_pending'),
-            'touched', pgcombine_internal.rollup_touched(rollup),
+            'same_key', pgcombine_internal.column_list((rollup).queue, 'key', 'c.{name} {equals} q.{name}', ' and '),
+            'current', quote_ident((rollup).queue || '_current'),
             'computed', case when (rollup).definition #>> '{computed,columns}' is not null then
-                pgcombine_internal.rollup_computed(rollup, format('pgcombine.%I', (rollup).queue || '_pending')) end,
+                pgcombine_internal.rollup_computed(rollup, pgcombine_internal.fill(
+                    case when (rollup).definition #>> '{computed,needs}' is null
+                        then '(select distinct {keys} from pgcombine.{pending}) as touched'
+                        else '(select u.* from (select {keys}, {folds} from pgcombine.{pending} group by {keys}) as u
+                            left join pgcombine.{values} as v on {same_key} where {needs}) as touched' end,
+                    jsonb_build_object(
+                        'keys', pgcombine_internal.column_list((rollup).queue, 'key'),
+                        'folds', pgcombine_internal.column_list((rollup).queue, 'value', '{fold} as {name}'),
+                        'pending', quote_ident((rollup).queue || '_pending'),
+                        'values', quote_ident((rollup).queue || '_values'),
+                        'same_key', pgcombine_internal.column_list((rollup).queue, 'key', 'v.{name} {equals} u.{name}',
+                            ' and '),
+                        'needs', (rollup).definition #>> '{computed,needs}'))) end,
             'columns', (
                 select string_agg(format(case when (rollup).definition #> '{computed,columns}' ? (c.value ->> 'name')
-                        then 'case when t.pgcombine_touched then q.%1$I else c.%1$I end as %1$I'
+                        then 'case when q.pgcombine_touched then q.%1$I else c.%1$I end as %1$I'
                         else '(%3$s)::%2$s as %1$I' end, c.value ->> 'name', c.value ->> 'type',
                     c.value ->> 'expression'), ', ' order by c.place)
                 from jsonb_array_elements((rollup).definition -> 'columns') with ordinality c (value, place))))

@@ -1,6 +1,7 @@
 -- pgcombine_internal.warn_of_missing_index(rollup)
 -- Warns if no index of a rollup's source begins with the rollup's key expressions: each pass that computes columns may
--- then scan the whole source. The hint names the index to create.
+-- then scan the whole source. The hint names the index to create. If only minima and maxima are computed, their values
+-- follow the key in the index, so that the rows needn't be read.
 create or replace function pgcombine_internal.warn_of_missing_index(rollup text)
 returns void
 language plpgsql
@@ -26,7 +27,11 @@ begin
             using hint = format('create index on %s (%s)', _rollup.source, (select string_agg(
                 case when k ~ '^[a-z_0-9]+$' then k else '(' || k || ')' end, ', ')
                 from (select replace(e, quote_ident(_rollup.definition ->> 'alias') || '.', '')
-                      from unnest(_keys) e) e (k)));
+                      from unnest(_keys || array(
+                          select distinct substr(a ->> 'expression', 5, length(a ->> 'expression') - 5)
+                          from jsonb_array_elements(_rollup.definition -> 'aggregates') a
+                          where a ->> 'expression' ~ '^(min|max)[(]' and a ->> 'expression' !~ ' FILTER '
+                              and _rollup.definition #>> '{computed,needs}' is not null)) e) e (k)));
     end if;
 end
 $$;

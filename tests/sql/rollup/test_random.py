@@ -124,7 +124,7 @@ MUTANTS: dict[str, Mutant] = {
         {"pgcombine_internal.printed_sql(d.adrelid, d.adbin),": "'null',"},
     ),
     "an extreme that goes stays": ("plain", {}, {"format('u.%2$I is not null and": "format('u.%2$I is null and"}),
-    "the view shows stored extremes": ("plain", {}, {"case when t.pgcombine_touched then q": "case when false then q"}),
+    "the view shows stored extremes": ("plain", {}, {"case when q.pgcombine_touched then q": "case when false then q"}),
     "equal rows count once": ("plain", {}, {"except all select": "except select"}),
     "infinities count as minus infinities": ("plain", {}, {"({x}) = ''Infinity": "({x}) = ''-Infinity"}),
     "backfill forgets what is pending": (
