@@ -221,14 +221,21 @@ class QueueListener(Listener):
     A queue is *guarded* while its writers notify: this listener or another session holds its idle lock, and the worker
     has polled the queue since. So a poll covers only the queues that notified, those that aren't guarded, and those
     whose definition has changed. In case an update came without the trigger, the listener also looks at the queues in
-    turn, every ``poll`` seconds.
+    turn, every ``poll`` seconds. It leaves the idle locks of queues that the worker ``refuses`` to other workers.
     """
 
     def __init__(
-        self, connection: Connection, queues: Collection[str] | None, *, poll: float, waker: Waker | None = None
+        self,
+        connection: Connection,
+        queues: Collection[str] | None,
+        refuses: Callable[[str], bool] = lambda _: False,
+        *,
+        poll: float,
+        waker: Waker | None = None,
     ) -> None:
         super().__init__(connection, poll=poll, waker=waker)
         self._only = queues
+        self._refuses = refuses
         self._sources: list[Source] = []
         self._state = ""  # of the definitions of all queues, when ``_sources`` was made
         # by queue that isn't paused: the state of its definition, and its idle lock (None: the queue doesn't notify)
@@ -282,7 +289,8 @@ class QueueListener(Listener):
         return self._sources
 
     def _take(self, idle_locks: set[int]) -> dict[int, str]:
-        self._release(self._locked - idle_locks)  # these queues are paused or dropped, or don't notify any more
+        idle_locks = idle_locks - {lock for queue, (_, lock) in self._queues.items() if lock and self._refuses(queue)}
+        self._release(self._locked - idle_locks)  # other queues are paused or dropped, or don't notify any more
         states = super()._take(idle_locks)
         others = {idle_lock for idle_lock, state in states.items() if state == "other"}
         # transactions that committed before the lock was taken didn't notify

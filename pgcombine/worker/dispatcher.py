@@ -80,7 +80,8 @@ class Dispatcher:
         # queues that the next poll covers, too: since the last poll, passes may have left due buckets in them, or the
         # last poll found due buckets that it didn't return
         self._again: set[str] = set()
-        self._passes = self._updates = 0  # sums over the passes since the last dispatch
+        # numbers of the passes since the last dispatch that took updates, and of these updates
+        self.passes = self.updates = 0
 
     def poll(self, connection: Connection, queues: Collection[str] | None = None) -> list[Bucket]:
         """Return the due buckets (see the function ``due``), except those in progress, deferred or refused.
@@ -112,7 +113,7 @@ class Dispatcher:
         random.shuffle(found)
         with self._changed:
             self._dispatched = deque(found)
-            self._passes = self._updates = 0
+            self.passes = self.updates = 0
             self._changed.notify_all()
 
     def wait(self, stop: threading.Event, check: float) -> None:
@@ -131,20 +132,14 @@ class Dispatcher:
                     break
                 self._changed.wait(left if left > 0 else check)
 
+    def refuses(self, queue: str) -> bool:
+        """Whether this worker can't run passes over the queue, although others perhaps can."""
+        return self._refused.get(queue, 0.0) > time.monotonic()
+
     def retry_deferred(self) -> None:
         """Let the next poll return deferred buckets, too."""
         with self._changed:
             self._deferred.clear()
-
-    @property
-    def worked(self) -> bool:
-        """Whether passes since the last dispatch took updates."""
-        return self._passes > 0
-
-    @property
-    def updates(self) -> int:
-        """The number of updates taken by passes since the last dispatch."""
-        return self._updates
 
     def next_pass(self, connection: Connection, stop: threading.Event, *, timeout: float = 0.0) -> bool:
         """Run a pass over the next dispatched bucket.
@@ -188,6 +183,7 @@ class Dispatcher:
             except PassError as error:
                 return quarantine.recover(connection, error, observers, on_failure=self._failed, stopped=stop.is_set)
         except (InvalidDefinitionError, NotGrantedError, QueueNotFoundError):
+            self._refused[queue] = time.monotonic() + self._poll
             return False  # the queue or the bucket is gone, or the right was revoked
         except PassError:
             return False  # the failure is recorded, and the bucket isn't due for a while
@@ -210,6 +206,6 @@ class Dispatcher:
 
     def _record(self, done: Pass) -> None:
         with self._changed:
-            self._passes += 1
-            self._updates += done.updates
+            self.passes += 1
+            self.updates += done.updates
         self._count(done)

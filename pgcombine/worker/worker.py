@@ -51,9 +51,11 @@ log = logging.getLogger("pgcombine.worker")
 
 POLL_SECONDS = 1.0
 MAX_DELAY_SECONDS = 0.1
-# After a round of passes the worker rests as long as the round took, max_delay at most, so that more updates gather for
-# the next round. After a first round with fewer updates than these, it doesn't rest.
-_COMPANY = 32
+# Between rounds of passes the worker rests, so that more updates gather for the next round. The less of a round's time
+# was for updates, the more a longer rest saves. So the worker rests for one to three times the round's duration,
+# max_delay at most. After a first round, which follows a sleep, it doesn't rest. A pass takes about as much time as if
+# it had this number of updates more.
+_PASS_COST = 200
 _SHORTEST_PAUSE = 0.1  # about how many seconds a loop pauses after trouble; later pauses are longer
 _LONGEST_PAUSE = 5.0
 _CALM = 10.0  # after so many seconds without trouble, the next pause is short again
@@ -216,7 +218,7 @@ class Worker(Background):
 
     def _poller(self, dispatcher: Dispatcher, waker: Waker, connection: Connection, stop: threading.Event) -> None:
         """Poll for due buckets, and sleep while there are none."""
-        listener = QueueListener(connection, self.queues, poll=self.poll, waker=waker)
+        listener = QueueListener(connection, self.queues, dispatcher.refuses, poll=self.poll, waker=waker)
         if listener.listens:
             announced = one(connection, sqlfiles.query("announce_worker"), list(self.queues) or None, self._since)
             if announced != (True,):
@@ -241,13 +243,15 @@ class Worker(Background):
                 listener.found_work_in({queue for queue, _ in found})
                 dispatcher.dispatch(found)
                 dispatcher.wait(stop, STOP_CHECK)
-                worked, found = dispatcher.worked, []
+                worked, found = dispatcher.passes > 0, []
             rounds = rounds + 1 if worked else 0
             if not worked:
                 listener.sleep(stop, may_work)
                 dispatcher.retry_deferred()
-            elif rounds > 1 or dispatcher.updates >= _COMPANY:
-                stop.wait(min(self.max_delay, time.monotonic() - began))
+            elif rounds > 1:
+                fixed = _PASS_COST * dispatcher.passes
+                share = fixed / (fixed + dispatcher.updates)
+                stop.wait(min(self.max_delay, (1 + 2 * share) * (time.monotonic() - began)))
 
     def _loop(self, dispatcher: Dispatcher, connection: Connection, stop: threading.Event) -> None:
         """Run passes over the buckets that the poller dispatches."""

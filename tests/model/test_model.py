@@ -1,7 +1,7 @@
 """Models of pgcombine's protocols. The model checker spin finds no error in them, but one in each broken variant.
 
-``log.pml`` models the log, ``adopt.pml`` post_restore in a restored database, and ``handoff.pml`` writes to several
-servers.
+``log.pml`` models the log, ``wake.pml`` how workers notice updates, ``adopt.pml`` post_restore in a restored database,
+and ``handoff.pml`` writes to several servers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from support.needs import require_program
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 BROKEN = ("FROM_XMIN", "FORGOTTEN", "UNRESTRICTED", "LATE_MARK", "NO_KEY", "EAGER", "HASTY", "NEWEST_PASS")
+BROKEN_WAKING = (
+    *("OWN_SESSION", "SHARES_SHORTLY", "TRUSTS_OTHERS", "FORGETS_HEARD", "FORGETS_DEFERRED", "UNPOLLED"),
+    *("UNPOLLED_OTHER", "NO_SUCCESSION", "LATE_LISTEN", "KEEPS_REFUSED"),
+)
 BROKEN_HANDOFF = (
     *("UNKEPT", "DROPPED_EARLY", "COPY_WITHOUT_TEXTS", "COPY_WITHOUT_TOKENS", "REBUILD_ANYWAY", "CHECKED_EARLY"),
     *("UNREACHED", "RM_UNMARKED", "REPLACED_UNMARKED", "MARK_CLEARED_FIRST", "MARK_CLEARED", "NO_HOME_ID"),
@@ -53,6 +57,18 @@ def test_log_of_two_writers_has_no_error(tmp_path: Path, ring: int) -> None:
 @pytest.mark.parametrize("variant", BROKEN)
 def test_broken_logs_have_an_error(tmp_path: Path, variant: str) -> None:
     errors, _ = check(tmp_path, fault=variant, WRITERS=2, RING=3)
+    assert errors > 0
+
+
+def test_waking_has_no_error(tmp_path: Path) -> None:
+    errors, states = check(tmp_path, "wake")
+    assert errors == 0
+    assert states > 1_000_000
+
+
+@pytest.mark.parametrize("variant", BROKEN_WAKING)
+def test_broken_variants_of_waking_have_an_error(tmp_path: Path, variant: str) -> None:
+    errors, _ = check(tmp_path, "wake", variant)
     assert errors > 0
 
 

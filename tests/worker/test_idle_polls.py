@@ -12,6 +12,8 @@ from support.queues import add, make_queue, one, values
 from support.sessions import worker_listens, workers
 from support.wait import eventually
 
+from pgcombine.queue.callbacks import Change
+from pgcombine.queue.combine_queue import CombineQueue
 from pgcombine.runtime import wakeup
 from pgcombine.runtime.wakeup import QueueListener
 
@@ -99,6 +101,23 @@ def test_a_second_worker_looks_at_nothing_while_the_first_holds_the_locks(
         listener._connection.close()
         eventually(lambda: polled(second) >= {"q2"}, what="the second worker takes the lock, and polls")
         assert worker_listens(conn, "q2")
+
+
+@pytest.mark.usefixtures("no_turns")
+def test_a_worker_leaves_the_idle_lock_of_a_queue_that_it_refuses(conn: psycopg.Connection, dsn: str) -> None:
+    """Another worker may be able to combine the updates, and must notice those that come without a notification."""
+    queue = CombineQueue("wc", key=["word text"], value=["n bigint sum"])
+    told: list[Change] = []
+    queue.on_change(lambda tx, changes: told.extend(changes), name="tell")
+    queue.create(conn)
+    with workers(dsn, poll=0.05):
+        add(conn, {"a": 1})
+        with workers(dsn, queue, poll=3600) as able:
+            eventually(lambda: values(conn) == {"a": 1}, what="the able worker combines")
+            for n in range(2, 9):
+                add(conn, {"a": 1})
+                eventually(lambda n=n: able.totals.updates == n, what="the able worker is woken")
+    assert len(told) == 8
 
 
 @pytest.mark.usefixtures("no_turns")
