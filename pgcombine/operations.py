@@ -154,7 +154,7 @@ class DropCombineQueue(MigrateOperation):
     @property
     def call(self) -> str:
         """The SQL statement of this operation."""
-        return f"select {self.function}({_literal(self.queue)}, force => {_literal(self.force)})"
+        return f"select {self.function}({literal(self.queue)}, force => {literal(self.force)})"
 
 
 @Operations.register_operation("create_rollup")
@@ -260,11 +260,11 @@ def _call(function: str, queue: str, arguments: Mapping[str, Option], known: fro
     for option in arguments:
         if option not in known:
             raise ConfigError(f"{option!r} is no option of {function}; its options: {', '.join(sorted(known))}")
-    named = [f"{name} => {_literal(value)}" for name, value in arguments.items() if value is not None]
-    return f"select {function}({', '.join([_literal(queue), *named])})"
+    named = [f"{name} => {literal(value)}" for name, value in arguments.items() if value is not None]
+    return f"select {function}({', '.join([literal(queue), *named])})"
 
 
-def _literal(value: Option) -> str:
+def literal(value: Option) -> str:
     if value is None or isinstance(value, (str, int, timedelta)):  # int includes bool
         return sql.Literal(value).as_string(None).strip()
-    return f"array[{', '.join(map(_literal, value))}]::text[]"
+    return f"array[{', '.join(map(literal, value))}]::text[]"

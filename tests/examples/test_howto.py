@@ -98,6 +98,19 @@ class Migration(migrations.Migration):
         )
     ]
 """,
+    "blog/migrations/0003_more.py": """
+from django.db import migrations
+import pgcombine.django
+
+class Migration(migrations.Migration):
+    dependencies = [("blog", "0002_post_views")]
+    operations = [
+        pgcombine.django.create_queue("all_views", key=["one int"], value=["n bigint sum"], buckets=2),
+        pgcombine.django.create_rollup("posts", source="post", key=["views % 2 as odd"], value=["count(*) as n"]),
+        migrations.RunSQL("create table seen (post bigint, n bigint)", "drop table seen"),
+        pgcombine.django.add_observer("post_views", "seen", "insert into seen select post, new_n from changes"),
+    ]
+""",
     "manage.py": """
 import sys
 from django.core.management import execute_from_command_line
@@ -122,6 +135,7 @@ class RolledBack(TestCase):
         with self.assertRaises(Error), transaction.atomic():
             rows("call pgcombine.drain('post_views')")
         self.assertEqual(rows("select * from pgcombine.post_views_values"), [])
+        self.assertEqual(rows("select n from pgcombine.posts"), [(1,)])
     test_first = test_second = count
 
 class Committed(QueueTestCase):
@@ -131,39 +145,66 @@ class Committed(QueueTestCase):
         rows("call pgcombine.drain('post_views')")
         self.assertEqual(rows("select post, n from pgcombine.post_views_values"), [(1, 1)])
         self.assertEqual(views_of(1), 1)
+        self.assertEqual(rows("select * from seen"), [(1, 1)])
+        self.assertEqual(rows("select odd, n from pgcombine.posts"), [(0, 1)])
+        rows("insert into pgcombine.all_views_updates values (1, 1)")
+        rows("call pgcombine.drain('all_views')")
+        self.assertEqual(rows("select * from pgcombine.all_views_values"), [(1, 1)])
+        rows("truncate seen")
     test_first = test_second = count
+
+class Alone(Committed):
+    pass
 """,
 }
 
 
 @embedded_only
 def test_django_tests_in_a_database_of_its_own(empty_dsn: str, tmp_path: Path) -> None:
-    """``manage.py test`` makes, migrates and drops its database. Tests of both kinds find an empty queue."""
+    """``manage.py`` migrates forth and back and finds a missing upgrade. ``manage.py test`` runs in parallel.
+
+    Tests of both kinds find empty queues.
+    """
     require("Django", there=find_spec("django"))
     migration, models, case = fences(COUNTERS, "python")
     with psycopg.connect(empty_dsn) as conn:
         database = {"ENGINE": "django.db.backends.postgresql", "NAME": conn.info.dbname, "HOST": conn.info.host}
         database |= {"PORT": conn.info.port, "USER": conn.info.user, "PASSWORD": conn.info.password}
+    settings = f"DATABASES = {{'default': {database}}}\nINSTALLED_APPS = ['blog', 'pgcombine.django']\nUSE_TZ = True\n"
     files = {
         **PROJECT,
         "blog/migrations/0002_post_views.py": migration,
         "blog/models.py": f"{models}\n{case}",
-        "settings.py": f"DATABASES = {{'default': {database}}}\nINSTALLED_APPS = ['blog']\nUSE_TZ = True\n",
+        "settings.py": settings,
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "manage.py", "test", "--noinput"],
-        cwd=tmp_path,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Ran 4 tests" in done.stderr
+
+    def manage(*command: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "manage.py", *command],
+            cwd=tmp_path,
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    assert "Ran 6 tests" in manage("test", "--noinput", "--parallel", "2")
+    assert "(pgcombine.W001)" in manage("check", "--database", "default")
+    manage("migrate")
+    assert "W00" not in manage("check", "--database", "default")
+    with psycopg.connect(empty_dsn, autocommit=True) as conn:
+        assert one(conn, "select count(*) from pgcombine.queue") == 3
+        conn.execute("update pgcombine.schema_version set digest = 'older'")
+        assert "(pgcombine.W002)" in manage("check", "--database", "default")
+        manage("migrate", "blog", "0001")
+        assert one(conn, "select count(*) from pgcombine.queue") == 0
+    assert "W00" not in manage("check", "--database", "default")
 
 
 def test_rails_counts_in_the_queue(blog: psycopg.Connection) -> None:

@@ -24,7 +24,7 @@ PACKAGES = [
     "schema",
     "queue",
     "rollup",
-    "operations",
+    *("operations", "django"),
     "worker",
     "testing",
     *("export", "feed", "handoff", "shard"),

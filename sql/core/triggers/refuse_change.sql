@@ -10,7 +10,7 @@ as $$
 begin
     raise exception 'pgcombine.%_updates only takes inserts', tg_argv[0]
         using errcode = 'PC014',
-            hint = format('to take an update back, enqueue its opposite; select pgcombine.empty_queue(%L) removes all '
-                'updates and values', tg_argv[0]);
+            hint = format('to take an update back, enqueue its opposite; select pgcombine.truncate_queue(%L) removes '
+                'all updates and values', tg_argv[0]);
 end
 $$;

@@ -285,7 +285,7 @@ def test_fold_uses_the_queues_combiners(conn: psycopg.Connection) -> None:
 
 
 @pytest.mark.wc
-def test_values_are_loaded_into_an_empty_queue_only(conn: psycopg.Connection) -> None:
+def test_values_are_loaded_into_an_truncate_queue_only(conn: psycopg.Connection) -> None:
     load = uuid4()
     stage(conn, begin(conn, load, kind="values"), [("a", 1), ("b", 0)], 0)
     assert end(conn, load) == (1, True)

@@ -1,4 +1,4 @@
-"""``empty_queue`` leaves a queue as it was when it was made. The log refuses any other removal of updates."""
+"""``truncate_queue`` leaves a queue as it was when it was made. The log refuses any other removal of updates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_queue_is_empty_and_goes_on(conn: psycopg.Connection) -> None:
     combine_all(conn)
     add(conn, {"old": 2})
     conn.execute("""select pgcombine.enqueue_once('wc', 'token', '[{"word": "old", "n": 1}]')""")
-    conn.execute("select pgcombine.empty_queue('wc')")
+    conn.execute("select pgcombine.truncate_queue('wc')")
     assert conn.execute(LEFT).fetchone() == (0, 0, 0, 0, 0, 0)
     assert one(conn, "select backlog from pgcombine.status") == 0
     add(conn, {"old": 5, "bad": 1})
@@ -43,7 +43,7 @@ def test_queue_that_another_component_uses_stays(conn: psycopg.Connection, use: 
     add(conn, {"a": 1})
     conn.execute(use.encode())
     with raises_state("PC005"):
-        conn.execute("select pgcombine.empty_queue('wc')")
+        conn.execute("select pgcombine.truncate_queue('wc')")
     assert one(conn, "select count(*) from pgcombine.wc_pending") == 1
 
 

@@ -1,4 +1,4 @@
--- pgcombine.empty_queue(queue)
+-- pgcombine.truncate_queue(queue)
 -- Removes all updates, values and tokens of a queue, its quarantine and its failures, for example between tests.
 -- Observers see no changes. The function waits for the queue's writers and passes, no longer than lock_timeout allows.
 -- A queue that a component uses can't be emptied, since the component would keep what it has.
@@ -6,7 +6,7 @@
 -- failure, token, sample.
 -- Errors: PC001 unknown queue; PC005 a component uses the queue; 42501 the caller doesn't own the queue; 55P03 the
 -- tables weren't free within lock_timeout.
-create or replace function pgcombine.empty_queue(queue text)
+create or replace function pgcombine.truncate_queue(queue text)
 returns void
 language plpgsql
 as $$
