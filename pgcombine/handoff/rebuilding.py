@@ -46,6 +46,11 @@ log = logging.getLogger("pgcombine.handoff")
 
 TIMEOUT_SECONDS = 600.0
 _POLL_SECONDS = 0.05
+# the servers that writers of all queues have named, and that need no repair
+_COMPLETE = """
+select r.name from pgcombine.handoff_replica r
+where r.needs_repair is null and not exists (select from pgcombine.handoff_queue q where r.name <> all (q.servers))
+"""
 
 
 @dataclass
@@ -197,8 +202,14 @@ class _Rebuild:
         for copy in self._plan.copies:
             slots.setdefault(copy.queue, {})[copy.source] = copy.slots
         self._done.queues = tuple(slots)
-        statement = "select id, epoch, tokens from pgcombine_internal.handoff_rebuild_end(%s)"
-        id, epoch, self._done.tokens = one(self._target, statement, Jsonb(slots))
+        complete = set.intersection(
+            *(
+                {source, *(name for (name,) in self._plan.coordinators[source].connection.execute(_COMPLETE))}
+                for source in self._plan.sources
+            )
+        )
+        statement = "select id, epoch, tokens from pgcombine_internal.handoff_rebuild_end(%s, %s)"
+        id, epoch, self._done.tokens = one(self._target, statement, Jsonb(slots), sorted(complete))
         return id, epoch
 
     def _quarantined(self) -> dict[str, list[UUID]]:

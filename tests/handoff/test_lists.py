@@ -12,7 +12,7 @@ from support.clusters import Cluster, Clusters, agreed, empty, hints, queue_on, 
 from support.queues import make_queue, one
 
 from pgcombine.errors import IndeterminateError, ReplicaError, UnavailableError
-from pgcombine.handoff import operations, repairing
+from pgcombine.handoff import operations, rebuilding, repairing
 from pgcombine.handoff.connections import address, open_peer
 from pgcombine.handoff.replicated import new_token
 from pgcombine.handoff.retained import drop_retained
@@ -80,6 +80,26 @@ def test_empty_coordinator_leaves_no_server_out(registered: Clusters, how: str) 
         with open_peer("b", registered["b"].direct, 5).connection as connection:
             drop_retained(connection, 5)  # as the replayer does every few seconds
     agreed({name: registered[name] for name in "ab"}, {"x": 2})
+
+
+def test_rebuild_clears_what_an_empty_server_thought_of_the_others(registered: Clusters) -> None:
+    """Writers name the empty server c with a, and later with b, too. For c, b is a new server."""
+    with queue_on(registered, "abc") as queue:
+        queue.enqueue([("x", 1)], level="ALL")
+        for name in "ab":
+            registered[name].run(operations.remove, "c", timeout=1)
+        empty(registered["c"])
+        registered["c"].run(make_queue)
+    for names in ("ca", "cab"):
+        with queue_on(registered, names) as queue:
+            queue.enqueue([("x", 1)], level="ALL")
+    assert "b" in registered["c"].run(repairing.repair, registered["c"].direct).marked
+    registered["a"].run(operations.add, "c", address(registered["c"].dsn))
+    registered["a"].run(rebuilding.rebuild, registered["a"].direct, "c", ["a"])
+    replay_all(registered)
+    done = registered["b"].run(repairing.repair, registered["b"].direct)
+    assert (done.lacking, done.marked) == ({}, [])
+    agreed(registered, {"x": 3})
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -1,4 +1,4 @@
--- pgcombine_internal.handoff_rebuild_end(slots) → (id, epoch, tokens)
+-- pgcombine_internal.handoff_rebuild_end(slots, complete) → (id, epoch, tokens)
 -- Ends a rebuild, at the server that is rebuilt, once values, updates and handoff_stage are loaded. Stores the tokens
 -- and payloads that the sources have. Gives the server a new id and the next epoch, so that it refuses deliveries meant
 -- for its former state.
@@ -8,11 +8,14 @@
 -- records that, and the server still accepts the other updates. If this server delivers an export of one of the queues,
 -- the export begins again with a full state.
 --   slots      JSON: for each queue and each of its sources the slots that the source delivered, or null for all slots
+--   complete   servers that lack nothing, as far as all sources know. If this server has flagged one because it was
+--              named later than the others, it clears the flag
 --   id, epoch  the server's new identity
 --   tokens     number of tokens stored; writes of which this server has only a part don't count
--- Tables written: handoff_token, handoff_partial, handoff_retained, handoff_server, handoff_stage, those of own_export.
-create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, out id uuid, out epoch integer,
-    out tokens bigint)
+-- Tables written: handoff_token, handoff_partial, handoff_retained, handoff_server, handoff_replica, handoff_stage,
+-- those of own_export.
+create or replace function pgcombine_internal.handoff_rebuild_end(slots jsonb, complete text[], out id uuid,
+    out epoch integer, out tokens bigint)
 language plpgsql
 as $$
 declare
@@ -22,6 +25,8 @@ begin
     update pgcombine.handoff_server s
     set repairing = null, needs_repair = case when not exists (select from pgcombine.handoff_token)
             then 'it replaced a server whose hints are unknown (pgcombine replicas repair)' end;
+    update pgcombine.handoff_replica r set needs_repair = null, repairing = null
+    where r.name = any (complete) and starts_with(r.needs_repair, 'it may lack the writes from before it was named');
     analyze handoff_stage;
     delete from pgcombine.handoff_token k where slots ? k.queue;
     delete from pgcombine.handoff_partial;

@@ -10,9 +10,9 @@
 --                 knows. The other writes, if new, are retained with their payloads, so that this server can deliver
 --                 them if their coordinators are lost. A write is also retained if this server knows a server of the
 --                 queue that the writer and the coordinator don't know: under an id that no server has, so that the
---                 replayer and a repair deliver it there. At the quota (max_retained_bytes of handoff_server, by the size of the table) no write is
---                 retained, and not_retained_at is set. A write whose payload here isn't the whole write (its digest
---                 differs) isn't retained either
+--                 replayer and a repair deliver it there. At the quota (max_retained_bytes of handoff_server, by the
+--                 size of the table) no write is retained, and not_retained_at is set. A write whose payload here isn't
+--                 the whole write (its digest differs) isn't retained either
 --   shape, placed, replicas  see handoff_apply; they are stored with the payload
 --   slots         the slots of the updates that a rebuild brought, if it brought only a part of the write
 --                 (handoff_partial)
@@ -93,8 +93,8 @@ begin
             insert into pgcombine.handoff_retained (token, queue, shape, digest, servers, placed, replicas, coordinator,
                 updates, payload)
             select w.token, k.queue, handoff_store_tokens.shape, w.digest, k.servers, handoff_store_tokens.placed,
-                   handoff_store_tokens.replicas, coalesce(_unnamed, w.coordinator), pgcombine_internal.handoff_size(k.queue, w.payload),
-                   w.payload
+                   handoff_store_tokens.replicas, coalesce(_unnamed, w.coordinator),
+                   pgcombine_internal.handoff_size(k.queue, w.payload), w.payload
             from unnest(tokens, digests, coordinators, payloads) w (token, digest, coordinator, payload)
             join pgcombine.handoff_token k on k.token = w.token and k.digest = w.digest
             where w.token = any (_new) and coalesce(_unnamed, w.coordinator) is not null
