@@ -78,6 +78,18 @@ def test_snapshot_older_than_a_rivals_commit_fails_to_serialize(
 
 
 @pytest.mark.wc(buckets=1)
+def test_value_that_a_unique_index_of_the_user_refuses_stays_pending(conn: psycopg.Connection) -> None:
+    conn.execute("create unique index on pgcombine.wc_values_b0000 (n)")
+    add(conn, {"a": 1, "b": 1})
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        conn.execute("select pgcombine.combine('wc')")
+    assert current(conn) == {"a": 1, "b": 1}
+    conn.execute("drop index pgcombine.wc_values_b0000_n_idx")
+    combine_all(conn)
+    assert values(conn) == {"a": 1, "b": 1}
+
+
+@pytest.mark.wc(buckets=1)
 def test_pass_under_read_committed_sees_earlier_commits(conn: psycopg.Connection, dsn: str) -> None:
     with psycopg.connect(dsn) as psql:
         psql.execute("select 1")

@@ -4,7 +4,7 @@
 -- updates that the pass took.
 --   queue  the queue's row
 -- Tables written: pass; <queue>_updates, if keys have no stable hash.
--- Errors: 40001 another pass over the bucket has committed since this pass's snapshot; run the pass again.
+-- Errors: 23505 another pass over the bucket has committed since this pass's snapshot.
 create or replace function pgcombine_internal.end_pass(queue pgcombine.queue, plan pgcombine.plan, updates bigint,
     keys bigint, changes bigint)
 returns void
@@ -19,12 +19,7 @@ begin
         insert into pgcombine.pass (queue, bucket, pass, mark, range_mask, hash_range, began, updates, keys, changes)
         values (_plan.queue, _plan.bucket, _plan.pass, _plan.mark, nullif(_plan.range_mask, 0),
                 case when _plan.range_mask > 0 then _plan.hash_range end, _plan.began,
-                end_pass.updates, end_pass.keys, end_pass.changes)
-        on conflict on constraint pass_pkey do nothing;
-        if not found then
-            raise serialization_failure using hint = 'run the pass again', message = format(
-                'another pass over bucket %s of queue "%s" has committed meanwhile', _plan.bucket, _plan.queue);
-        end if;
+                end_pass.updates, end_pass.keys, end_pass.changes);
         if not (_queue.pass ->> 'stable_hash')::boolean then
             _segments := pgcombine_internal.segment_tables(_plan.queue, _plan.bucket % _queue.partitions);
             for _segment in 0 .. _queue.segments - 1 loop

@@ -39,6 +39,9 @@ declare
     _end tid;
     _changes refcursor := 'pgcombine_changes';
     _quarantined bigint;
+    _schema text;
+    _table text;
+    _constraint text;
 begin
     run_pass.bucket := pgcombine_internal.claim_bucket(run_pass.queue, run_pass.bucket);
     if run_pass.bucket is null then
@@ -48,35 +51,50 @@ begin
     _plan := pgcombine_internal.plan_pass(_queue, run_pass.bucket, run_pass.observers, run_pass.from_page,
         run_pass.range_mask, run_pass.hash_range);
     select 0, 0, 0, 0, 0, _plan.more, '{}' into updates, keys, changes, expired, _quarantined, more, observe;
-    -- if there are neither updates nor pages to scan, the statement would change nothing
-    if true = any (_plan.reads) or _plan.first_page is not null then
-        if _plan.range_mask >= 4095 then
-            perform pgcombine_internal.refuse_bytes(_queue, _plan);
-        end if;
-        _first := format('(%s,0)', coalesce(_plan.first_page, 0))::tid;
-        _end := format('(%s,0)', coalesce(_plan.first_page + 1024, 0))::tid;
-        if _queue.pass -> 'python' <> '[]' then
-            open _changes no scroll for execute pgcombine_internal.pass_sql(_queue, run_pass.bucket)
-                    || pgcombine_internal.python_sql(_queue, run_pass.arrived)
-                using _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
-                    _plan.range_mask, _plan.hash_range;
-            -- runs the pass; the first row has only the counts
-            fetch _changes into updates, keys, changes, _quarantined, expired;
-            if changes > 0 or arrived and keys > 0 then
-                observe := array(select jsonb_array_elements_text(_queue.pass -> 'python'));
-            else
-                close _changes;
+    begin
+        -- if there are neither updates nor pages to scan, the statement would change nothing
+        if true = any (_plan.reads) or _plan.first_page is not null then
+            if _plan.range_mask >= 4095 then
+                perform pgcombine_internal.refuse_bytes(_queue, _plan);
             end if;
-        else
-            execute format('execute %I (%L, %L, %L, %L, %L, %L, %L, %L, %L)',
-                pgcombine_internal.prepare_pass(_queue, run_pass.bucket),
-                _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
-                    _plan.range_mask, _plan.hash_range)
-            into updates, keys, changes, _quarantined, expired;
+            _first := format('(%s,0)', coalesce(_plan.first_page, 0))::tid;
+            _end := format('(%s,0)', coalesce(_plan.first_page + 1024, 0))::tid;
+            if _queue.pass -> 'python' <> '[]' then
+                open _changes no scroll for execute pgcombine_internal.pass_sql(_queue, run_pass.bucket)
+                        || pgcombine_internal.python_sql(_queue, run_pass.arrived)
+                    using _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
+                        _plan.range_mask, _plan.hash_range;
+                -- runs the pass; the first row has only the counts
+                fetch _changes into updates, keys, changes, _quarantined, expired;
+                if changes > 0 or arrived and keys > 0 then
+                    observe := array(select jsonb_array_elements_text(_queue.pass -> 'python'));
+                else
+                    close _changes;
+                end if;
+            else
+                execute format('execute %I (%L, %L, %L, %L, %L, %L, %L, %L, %L)',
+                    pgcombine_internal.prepare_pass(_queue, run_pass.bucket),
+                    _plan.has_quarantined, _first, _end, _plan.marks, _plan.marks_mask, _plan.mark, _plan.reads,
+                        _plan.range_mask, _plan.hash_range)
+                into updates, keys, changes, _quarantined, expired;
+            end if;
         end if;
-    end if;
-    updates := updates + _quarantined;
-    perform pgcombine_internal.end_pass(_queue, _plan, updates, keys, changes);
+        updates := updates + _quarantined;
+        perform pgcombine_internal.end_pass(_queue, _plan, updates, keys, changes);
+    exception when unique_violation then
+        get stacked diagnostics _schema = schema_name, _table = table_name, _constraint = constraint_name;
+        if exists (
+            select from pg_constraint c
+            where c.contype = 'p' and c.conname = _constraint
+              and c.conrelid = to_regclass(format('%I.%I', _schema, _table))
+              and c.conrelid in ('pgcombine.pass'::regclass, to_regclass(
+                  pgcombine_internal.values_table(_queue.queue, _plan.bucket % _queue.partitions))))
+        then
+            raise serialization_failure using hint = 'run the pass again', message = format(
+                'another pass over bucket %s of queue "%s" has committed meanwhile', _plan.bucket, _plan.queue);
+        end if;
+        raise;
+    end;
     perform pgcombine_internal.forget_failure(_queue, _plan);
     next_page := case when _plan.first_page is null then nullif(from_page, -1) else
         -- after 10000 keys, the limit of a pass, the next pass scans the same pages; after a pass that took updates,
