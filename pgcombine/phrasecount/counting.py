@@ -21,17 +21,8 @@ _BATCH_PHRASES = 25_000  # number of phrases that a task holds in memory
 
 def slices(spark: SparkSession, items: Sequence[T]) -> list[list[T]]:
     """Distribute ``items`` over slices of about equal size: four for each core, more for many items, fewer for few."""
-    count = _slices(spark, len(items))
+    count = min(len(items), max(4 * spark.sparkContext.defaultParallelism, len(items) // _PER_SLICE))
     return [list(items[start::count]) for start in range(count)]
-
-
-def ranges(spark: SparkSession, last: int) -> list[tuple[int, int]]:
-    """Split the numbers from 1 to ``last`` into ranges: (first number, last number).
-
-    There are as many ranges as :func:`slices` makes slices of ``last`` items.
-    """
-    count = _slices(spark, last)
-    return [(last * part // count + 1, last * (part + 1) // count) for part in range(count)]
 
 
 def counted(spark: SparkSession, counts: Sequence[Callable[[], Iterable[tuple[int, Counter[str]]]]]) -> DataFrame:
@@ -40,16 +31,14 @@ def counted(spark: SparkSession, counts: Sequence[Callable[[], Iterable[tuple[in
     ``counts`` has a function for each task. It yields the signs and the phrases of documents.
     """
 
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    import pyarrow as pa
 
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for docs, total in summed(counts[number](), _BATCH_PHRASES):
                     columns = list(docs), list(docs.values()), list(total.values())
                     yield pa.record_batch([*map(pa.array, columns, types)], names)
-
-    import pyarrow as pa
 
     names, types = ["phrase", "docs", "total"], [pa.string(), pa.int64(), pa.int64()]
     parts = spark.range(len(counts), numPartitions=max(1, len(counts)))
@@ -60,8 +49,3 @@ def differences(numbers: DataFrame) -> DataFrame:
     """Return updates (phrase, docs, total), one for each phrase, but none if both numbers are 0."""
     sums = numbers.groupBy("phrase").agg(F.sum("docs").alias("docs"), F.sum("total").alias("total"))
     return sums.where("docs <> 0 or total <> 0")
-
-
-def _slices(spark: SparkSession, items: int) -> int:
-    cores: int = spark.sparkContext.defaultParallelism
-    return min(items, max(4 * cores, items // _PER_SLICE))

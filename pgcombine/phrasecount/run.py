@@ -233,8 +233,7 @@ class Run:
     def _count(self, found: state.Comparison, lock: Connection) -> None:
         """Count the differences. One commit enqueues them and changes the documents' state."""
         with self.step("counting phrases"):
-            changed = Stored(self.dsn).changed((self.load, 1, found.live + found.dead))
-            ((docs, total),) = summed(changed)
+            ((docs, total),) = summed(Stored(self.dsn).changed(self.load, found.positions))
             rows = [(phrase, docs[phrase], n) for phrase, n in total.items() if docs[phrase] or n]
         with self.step("committing"):
             self.figures.updates = CombineQueue(state.QUEUE).enqueue(lock, rows)
@@ -242,11 +241,10 @@ class Run:
 
     def _count_with_spark(self, found: state.Comparison, lock: Connection, *, initial: bool) -> None:
         """Stage the differences. One commit enqueues them, or makes them values, and changes the documents' state."""
-        from pgcombine.phrasecount.counting import counted, differences, ranges
+        from pgcombine.phrasecount.counting import counted, differences, slices
 
-        reader = Stored(self.tasks_dsn)
-        parts = ranges(self.spark, found.live + found.dead)
-        counts = [partial(reader.changed, (self.load, first, last)) for first, last in parts]
+        changed = partial(Stored(self.tasks_dsn).changed, self.load)
+        counts = [partial(changed, positions) for positions in slices(self.spark, found.positions)]
         self.figures.sink = self.sink or "copy"
         with ExitStack() as stack:
             with self.step("counting phrases", self.spark):

@@ -104,14 +104,9 @@ class Stored:
 
     conninfo: str
 
-    def changed(self, part: tuple[UUID, int, int]) -> Iterator[tuple[int, Counter[str]]]:
-        """Yield the sign and the phrases of the documents that a run adds to the counts or removes from them.
-
-        The sign is 1 for an added document, and -1 for a removed one. ``part`` has the id of the run, and the first
-        and the last document number.
-        """
-        load, low, high = part
-        return self._counted("changed_chunks", {"load": load, "low": low, "high": high})
+    def changed(self, load: UUID, positions: list[int]) -> Iterator[tuple[int, Counter[str]]]:
+        """Yield the sign and the phrases of documents that a run adds to the counts (1) or removes from them (-1)."""
+        return self._counted("changed_chunks", {"load": load, "positions": positions})
 
     def counted(self, documents: list[str]) -> Iterator[tuple[int, Counter[str]]]:
         """Yield 1 and the phrases of the documents (hashes in hex)."""

@@ -46,6 +46,11 @@ class Comparison:
     left_out: int
     bytes: int
 
+    @property
+    def positions(self) -> list[int]:
+        """The positions of these documents in the table ``phrasecount.delta``."""
+        return list(range(1, self.live + self.dead + 1))
+
 
 @contextmanager
 def locked(dsn: str, waiting: Callable[[], None]) -> Iterator[Connection]:

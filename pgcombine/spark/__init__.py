@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pgcombine.spark.errors import explained
-from pgcombine.spark.initial import initialize
-from pgcombine.spark.staged import foreach_batch, staged, write_jdbc
+from pgcombine.spark.staged import foreach_batch, initialize, staged, write_jdbc
 from pgcombine.spark.startup import register, session
 
 __all__ = ["explained", "foreach_batch", "initialize", "register", "session", "staged", "write_jdbc"]

@@ -16,9 +16,8 @@ _BOTH = ("queue", "dsn")
 _READING = ("columns", "where", "feed", "startingOffsets", "endingOffsets", "maxChangesPerTrigger", "consumer")
 _OF_FEEDS = _READING[3:]
 _WRITING = ("runId", "preaggregate", "front")
-_INTERNAL = {"load", "mode"}  # set by staged()
+_INTERNAL = {"load"}  # set by staged()
 _OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark's own options, which it passes to the format, too
-_MODES = ("staged", "prepare")
 
 
 @dataclass(frozen=True)
@@ -28,15 +27,14 @@ class Options:
     ``columns`` and ``where`` restrict reading. If ``columns`` is empty, all columns are read. If ``where`` is empty,
     all rows are read. With ``feed``, changes are read, and ``queue`` is empty. ``start`` and ``end`` are JSON texts of
     offsets, or "latest". ``start`` may also be "earliest", or empty for the reader's default. ``most`` is the option
-    ``maxChangesPerTrigger``. In the mode ``prepare``, the job writes the rows of the load ``load``, and another session
-    applies them. ``front`` says whether ``queue`` is a front, whose shards are on other servers.
+    ``maxChangesPerTrigger``. With ``load``, the job writes the rows of this load, and another session applies them.
+    ``front`` says whether ``queue`` is a front, whose shards are on other servers.
     """
 
     queue: str
     dsn: str = field(repr=False)
     run_id: str | None = None
     load: UUID | None = None
-    mode: str = "staged"
     preaggregate: bool = False
     front: bool = False
     columns: tuple[str, ...] = ()
@@ -59,21 +57,17 @@ class Options:
         for name in given:
             _check_name(name, reading=reading)
         _check_subject(options, reading=reading)
-        mode = options.get("mode", "staged").lower()
-        if mode not in _MODES or (mode == "prepare") != ("load" in options):
-            raise ConfigError(f'the option "mode" can\'t be {mode!r}: leave it out')
         run_id = options.get("runid")
         if run_id is not None and not run_id:
             raise ConfigError('the option "runId" is empty: give a text that names the run, such as a date')
         front = truth("front", options.get("front", "false"))
-        if front and mode != "staged":
+        if front and "load" in options:
             raise ConfigError('the option "front" is only for df.write and df.writeStream: leave it out')
         return cls(
             queue=options.get("queue", ""),
             dsn=chosen_dsn(options.get("dsn")),
             run_id=run_id,
-            load=UUID(options["load"]) if mode == "prepare" else None,
-            mode=mode,
+            load=UUID(options["load"]) if "load" in options else None,
             preaggregate=truth("preaggregate", options.get("preaggregate", "false")),
             front=front,
             columns=tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip()),

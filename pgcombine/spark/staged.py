@@ -149,6 +149,18 @@ def write_jdbc(
         return rows.commit()
 
 
+def initialize(df: DataFrame, queue: str, dsn: str | None = None) -> None:
+    """Load the rows of ``df``, one for each key, as the values of an empty queue. Observers don't see them as changes.
+
+    ``dsn`` is the database; by default the environment names it (``PGCOMBINE_DSN``, else libpq's ``PG*`` variables).
+    Tasks COPY in parallel into a table, the stage. One transaction moves the rows into the values. Rows that meet the
+    queue's condition ``delete_when`` or ``expire_when`` are left out. Raises PgCombineError if the load fails, for
+    example because the queue isn't empty or a key comes twice.
+    """
+    with staged(df, queue, dsn, initial=True) as rows:
+        rows.commit()
+
+
 def foreach_batch(
     queue: str, dsn: str | None = None, *, sink: str = "copy", **options: Any
 ) -> Callable[[DataFrame, int], None]:
@@ -196,7 +208,7 @@ def _copy(df: DataFrame, load: Load, settings: dict[str, str]) -> None:
     from pgcombine.spark.startup import register
 
     register(df.sparkSession)
-    given = {"queue": load.queue, "dsn": load.conninfo, "runId": load.run_id, "mode": "prepare", "load": str(load.load)}
+    given = {"queue": load.queue, "dsn": load.conninfo, "runId": load.run_id, "load": str(load.load)}
     df.write.format("pgcombine").options(**{**settings, **given}).mode("append").save()
 
 

@@ -1,7 +1,7 @@
 """The writing side of ``format("pgcombine")``.
 
 Tasks COPY Arrow batches into a table, the stage, each attempt of a task in its own transaction. The driver then moves
-all rows into the queue in one transaction; in the mode ``prepare`` another session moves them. For a front, each of
+all rows into the queue in one transaction; with the option ``load`` another session moves them. For a front, each of
 these transactions is one on each node. Only attempts that Spark reported as successful are applied, and only if no run
 with the same run id was applied before. A batch of a stream has the run id ``stream:<query>:<batch>``.
 """
@@ -72,7 +72,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     @brief()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Apply the rows of all tasks. In the mode ``prepare``, store the attempts for a later transaction."""
+        """Apply the rows of all tasks. With the option ``load``, store the attempts for a later transaction."""
         if not self.applied:
             self.writing.end(self.load, messages)
 

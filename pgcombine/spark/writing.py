@@ -87,9 +87,9 @@ class Writing:
             return Written(load.load, load.run_id, {load.queue: (attempt, count)})
 
     def end(self, load: Load, messages: list[WriterCommitMessage | None]) -> None:
-        """Apply the rows of all tasks. In the mode ``prepare``, store the attempts for a later transaction."""
+        """Apply the rows of all tasks. With the option ``load``, store the attempts for a later transaction."""
         attempts, rows = attempts_at(load.queue, messages)
-        if self.options.mode == "prepare":
+        if self.options.load is not None:
             with closing(connect(load.conninfo, name=NAME)) as connection:
                 load.prepare(connection, attempts, rows)
         else:

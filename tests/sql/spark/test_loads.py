@@ -258,14 +258,15 @@ def test_stage_of_a_dropped_queue_is_removed(conn: psycopg.Connection) -> None:
     assert left(conn) == 0
 
 
-def test_fold_uses_the_queues_combiners(conn: psycopg.Connection) -> None:
+@pytest.mark.parametrize("kind", ["stage", "values"])
+def test_fold_uses_the_queues_combiners(conn: psycopg.Connection, kind: str) -> None:
     make_queue(
         conn,
         value=["n bigint sum", "most int max", "at timestamptz max", "what text last(at)", "tags text[] array_union"],
         delete_when=None,
     )
     load = uuid4()
-    table = begin(conn, load)
+    table = begin(conn, load, kind=kind)
     with conn.transaction():
         conn.execute(
             sql.SQL(
