@@ -74,7 +74,10 @@ begin
                     pgcombine_internal.column_list(_rollup.queue, 'key', 'v.{name} {equals} t.{name}', ' and '),
                 'insert', _insert,
                 'off', case when not repair then 'where false' end,
-                'touched', pgcombine_internal.rollup_touched(_rollup),
+                'touched', coalesce((
+                    select string_agg(format('%I is not null', s ->> 'name'), ' or ')
+                    from jsonb_array_elements(_rollup.definition -> 'states') s
+                    where s ->> 'kind' = 'taken' and _rollup.definition #>> '{computed,needs}' is not null), 'true'),
                 'should', pgcombine_internal.rollup_owned(_rollup, pgcombine_internal.rollup_computed(_rollup,
                     source => pgcombine_internal.rollup_relation(_rollup, _rollup.source::text)), array(
                     select k ->> 'name' from jsonb_array_elements(_rollup.definition -> 'keys') k
