@@ -1,5 +1,7 @@
 -- pgcombine_internal.bucket_log(queue, bucket [, new]) → (pass, range_mask, marks, tables, condition)
 -- Returns the tables that may hold a bucket's pending updates, and the condition that selects these updates.
+-- An update is pending if its key's mark doesn't see it. The condition has the marks of one bucket as constants, for
+-- functions that read the log at once. taken_sql, pending_sql and delete_consumed have other forms of it.
 --   new        a mark: only updates that a pass with this mark takes. Null: all visible updates
 --   pass, range_mask, marks  see bucket_marks
 --   tables     the segments that aren't empty and take ids that a mark doesn't see: ids after the mark, and ids that

@@ -3,12 +3,14 @@
 -- caller's own transaction as in progress. So updates that this transaction enqueues stay pending.
 create or replace function pgcombine_internal.current_mark()
 returns txid_snapshot
-language sql volatile
+language plpgsql volatile -- PL/pgSQL keeps the query's plan
 as $$
-    select case when o.id < txid_snapshot_xmax(s) then
+begin
+    return (select case when o.id < txid_snapshot_xmax(s) then
                format('%s:%s:%s', least(o.id, txid_snapshot_xmin(s)), txid_snapshot_xmax(s),
                    (select string_agg(i.id::text, ',' order by i.id)
                     from (select o.id union select txid_snapshot_xip(s)) i (id)))::txid_snapshot
            else s end
-    from txid_current_snapshot() s, txid_current_if_assigned() o (id)
+    from txid_current_snapshot() s, txid_current_if_assigned() o (id));
+end
 $$;

@@ -3,7 +3,8 @@
 -- function replaces truncation where neither the caller nor the schema's owner can see which snapshots are held: older
 -- snapshots still see deleted rows, but not truncated ones. Autovacuum frees the space. The function deletes nothing
 -- and returns 0 if another session has locked the segment, if the segment is gone, or if the statistics count only dead
--- rows in it.
+-- rows in it. Its condition is the reverse of bucket_log's, for all buckets of the partition and stricter: an update
+-- counts as combined if all marks of its bucket see it.
 -- Tables written: the segment.
 -- Errors: 42501 the caller lacks the right work.
 create or replace function pgcombine_internal.delete_consumed(queue text, relation text, partition integer)
@@ -25,8 +26,7 @@ begin
         return 0;
     end if;
     execute format('lock table only %s in row exclusive mode nowait', relation);
-    -- Here an update counts as combined if all marks of its bucket see it. The marks are read under the lock, since a
-    -- rebucket may have exchanged the segment before.
+    -- the marks are read under the lock, since a rebucket may have exchanged the segment before
     select string_agg(concat_ws(' and ', nullif(pgcombine_internal.bucket_condition(b.queue, b.bucket::text), ''),
                format('pgcombine_tx < %s and pgcombine_tx <> all (%L::bigint[])', m.below, m.open)), ' or ')
     into _combined

@@ -5,7 +5,9 @@
 -- rows, and the ids stay valid.
 create or replace function pgcombine_internal.own_cluster()
 returns boolean
-language sql stable
+language plpgsql stable -- a pass calls it twice, and PL/pgSQL keeps the query's plan
 as $$
-    select coalesce((select bool_and(l.xmin = l.id) from pgcombine.cluster_identity l), false)
+begin
+    return coalesce((select bool_and(l.xmin = l.id) from pgcombine.cluster_identity l), false);
+end
 $$;

@@ -3,6 +3,7 @@
 -- key's mark doesn't. pass_template explains the parameters. PostgreSQL evaluates ($7)[…] once, before it scans the
 -- segment. So the statement names all segments, and a pass scans only those that may hold pending updates. PostgreSQL
 -- also evaluates once the lowest id that may be pending. "is not true" keeps the planner from expecting few rows.
+-- bucket_log has the same condition for one read. Here the marks are parameters, so that a plan outlives a pass.
 --   segment  the number of the segment, from 0
 create or replace function pgcombine_internal.taken_sql(queue text, bucket text, segment integer)
 returns text

@@ -1,6 +1,6 @@
 -- pgcombine_internal.pending_sql(queue) → text
 -- Returns the query of the view <queue>_pending: the updates that the marks of their bucket don't see, one row for each
--- update. The query reads the marks once (see queue_marks).
+-- update. The query reads the marks once (see queue_marks). bucket_log has the same condition for one bucket.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.pending_sql(queue text)
 returns text
