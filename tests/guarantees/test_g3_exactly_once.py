@@ -64,8 +64,8 @@ def commits_in_between(conn: psycopg.Connection, dsn: str) -> None:
 
 
 def rivals_meet(conn: psycopg.Connection, dsn: str) -> None:
-    """A second pass begins while the first one is open."""
-    for level in (2, 3):
+    """A second pass begins while the first one is open. The keys are new, then they exist."""
+    for level in (2, 3, 2):
         before = values(conn)
         add(conn, {"a": 1, "b": 2})
         with session(dsn, level) as first, session(dsn, level) as second:

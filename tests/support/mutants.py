@@ -81,7 +81,6 @@ def one_mark_for_all_slices(conn: psycopg.Connection) -> None:
 
 def rivals_in_the_journal(conn: psycopg.Connection) -> None:
     """Two passes may record the same number. Later passes read only the record with the later end."""
-    mutate_functions(conn, "on conflict on constraint pass_pkey do nothing", "")
     mutate_functions(conn, "order by p.pass desc", "order by p.pass desc, p.ended desc")
     conn.execute("alter table pgcombine.pass drop constraint pass_pkey")
 
