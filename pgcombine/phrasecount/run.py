@@ -224,11 +224,11 @@ class Run:
         return hashlib.sha256(content).digest() == content_hash
 
     def _scan(self, paths: list[tuple[int, str]]) -> None:
-        from pgcombine.phrasecount.counting import slices
+        from pgcombine.phrasecount.counting import counted, slices
 
-        parts = slices(self.spark, paths)
         with self.step("reading files in Spark", self.spark):
-            self.spark.sparkContext.parallelize(parts, len(parts)).foreach(self.scanner.files)
+            # not an RDD, since its tasks would run in Python processes of their own, beside those that count
+            counted(self.spark, [partial(self.scanner.read, part) for part in slices(self.spark, paths)]).collect()
 
     def _count(self, found: state.Comparison, lock: Connection) -> None:
         """Count the differences. One commit enqueues them and changes the documents' state."""

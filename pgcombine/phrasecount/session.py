@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 # Short programs are faster if Java's second compiler doesn't run. The rest limits the memory.
 _FRUGAL = {
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn64m",
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn32m "
+    "-XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20",
     "spark.driver.memory": "512m",
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
 }
 
 

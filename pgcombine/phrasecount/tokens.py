@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 WIDTH = 4
 MAX_PHRASE_BYTES = 2600
 CHUNK_CHARACTERS = 32 * 1024
-_COUNTED_CHARACTERS = 4 * 1024 * 1024  # how much text is counted at once, which limits the memory
+_COUNTED_CHARACTERS = 512 * 1024  # how much text is counted at once, which limits the memory
 
 # characters; a phrase of shorter tokens is never too long, since a character has at most 4 bytes
 _LONG = (MAX_PHRASE_BYTES - WIDTH) // (4 * WIDTH)
