@@ -55,7 +55,7 @@ def worker(
         ),
     ] = 1,
     poll: Annotated[
-        float, typer.Option("--poll", callback=seconds, help="Seconds between checks if no notification comes.")
+        float, typer.Option("--poll", callback=seconds, help="Seconds between checks of some queues, in turn.")
     ] = POLL_SECONDS,
     max_delay: Annotated[
         float,

@@ -41,6 +41,7 @@ from pgcombine.handoff.connections import address, addresses, known_servers
 from pgcombine.handoff.copying import copy_queue, snapshot
 from pgcombine.handoff.rebuild_plan import Plan
 from pgcombine.handoff.replayer import Replayer
+from pgcombine.handoff.verifying import differing, present
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -49,7 +50,8 @@ _POLL_SECONDS = 0.05
 # the servers that writers of all queues have named, and that need no repair
 _COMPLETE = """
 select r.name from pgcombine.handoff_replica r
-where r.needs_repair is null and not exists (select from pgcombine.handoff_queue q where r.name <> all (q.servers))
+where r.needs_repair is null
+  and (select bool_and(coalesce(r.name = any (q.servers), false)) from pgcombine.handoff_queue q)
 """
 
 
@@ -202,15 +204,36 @@ class _Rebuild:
         for copy in self._plan.copies:
             slots.setdefault(copy.queue, {})[copy.source] = copy.slots
         self._done.queues = tuple(slots)
-        complete = set.intersection(
-            *(
-                {source, *(name for (name,) in self._plan.coordinators[source].connection.execute(_COMPLETE))}
-                for source in self._plan.sources
-            )
-        )
         statement = "select id, epoch, tokens from pgcombine_internal.handoff_rebuild_end(%s, %s)"
-        id, epoch, self._done.tokens = one(self._target, statement, Jsonb(slots), sorted(complete))
+        id, epoch, self._done.tokens = one(self._target, statement, Jsonb(slots), self._complete())
         return id, epoch
+
+    def _complete(self) -> list[str]:
+        """Return the servers that this server has flagged although they lack nothing.
+
+        The sources know such a server as complete, and it has each of their writes, or a coordinator has a hint.
+        """
+        flagged = "select name from pgcombine.handoff_replica where needs_repair <> '' and not by_tokens"
+        return [
+            name
+            for (name,) in self._target.execute(flagged).fetchall()
+            if name in self._plan.coordinators and not self._lacks(name)
+        ]
+
+    def _lacks(self, name: str) -> bool:
+        peer = self._plan.coordinators[name].connection
+        lacking: set[UUID] = set()
+        for source in self._plan.sources:
+            if source != name:
+                at_source = self._plan.coordinators[source].connection
+                if (name,) not in at_source.execute(_COMPLETE).fetchall():
+                    return True
+                theirs, own = differing(at_source, source, peer, name, surplus=True)
+                lacking |= theirs.keys() - own.keys()
+        for _, coordinator in self._plan.others():
+            hinted = "select token from pgcombine.handoff_hint where destination = %s and token = any(%s)"
+            lacking.difference_update(*coordinator.execute(hinted, (name, list(lacking))))
+        return bool(lacking - present(peer, lacking))
 
     def _quarantined(self) -> dict[str, list[UUID]]:
         """Return, by coordinator, the copied writes of which the coordinator has updates in quarantine for a source."""

@@ -92,8 +92,8 @@ class _Others:
         return all(name in self._peers for name in names)
 
     def gone(self, coordinator: UUID) -> bool:
-        """Return whether all servers answer and none has this id."""
-        return self._all and coordinator not in self._ids
+        """Return whether all servers answer and none has this id. No server has the id 0 (``handoff_store_tokens``)."""
+        return not coordinator.int or (self._all and coordinator not in self._ids)
 
     def known(self, name: str, queue: str, tokens: list[UUID]) -> set[UUID]:
         """Return those of the given tokens that a server has; none if the server fails."""

@@ -251,7 +251,7 @@ class QueueListener(Listener):
 
         A ``busy`` worker doesn't sleep. So for it this call takes the idle locks of queues that have become quiet.
         """
-        if not self._state:  # the listener hasn't slept yet, or can't listen
+        if not self.listens or not (self._state or busy):  # the listener hasn't slept yet, or can't listen
             return None
         now = time.monotonic()
         if busy and now >= self._refresh_at:

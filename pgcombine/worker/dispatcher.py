@@ -37,6 +37,12 @@ Bucket = tuple[str, int]  # name of the queue, number of the bucket
 _REFUSED_PAUSE = 60.0  # seconds without passes over a queue whose Python observers are missing
 _TROUBLE_PAUSE = 5.0  # seconds for which a bucket is deferred at most after an unexpected error of the database
 _SHORT_PASS = 0.02  # seconds for which wait() waits for passes in progress although a loop has nothing to do
+# due buckets, and queues with a failure (with null as the bucket): passes of others may end it while updates wait
+_DUE = """
+select queue, bucket from pgcombine_internal.due(%s)
+union all
+select distinct f.queue, null::integer from pgcombine.failure f
+"""
 _TICK = 1.0  # least number of seconds between two calls of pgcombine_internal.tick
 
 
@@ -93,7 +99,8 @@ class Dispatcher:
         with self._changed:
             again, self._again = self._again, set()
         names = None if queues is None else [*again.union(queues)]
-        found = connection.execute("select queue, bucket from pgcombine_internal.due(%s)", (names,)).fetchall()
+        rows = connection.execute(_DUE, (names,)).fetchall()
+        found = [(queue, bucket) for queue, bucket in rows if bucket is not None]
         now = time.monotonic()
         if found and now >= self._next_tick:
             connection.execute("select pgcombine_internal.tick()")  # records the time, for the age of pending updates
@@ -106,6 +113,7 @@ class Dispatcher:
                 if self._deferred.get((queue, bucket), 0.0) <= now and self._refused.get(queue, 0.0) <= now
             }
             self._again.update(queue for queue, _ in mine - ready)
+            self._again.update(queue for queue, bucket in rows if bucket is None)
             return [*ready]
 
     def dispatch(self, found: list[Bucket]) -> None:
@@ -116,17 +124,19 @@ class Dispatcher:
             self.passes = self.updates = 0
             self._changed.notify_all()
 
-    def wait(self, stop: threading.Event, check: float) -> None:
+    def wait(self, stop: threading.Event, check: float, beat: Callable[[], None]) -> None:
         """Wait until the loops have taken all dispatched buckets, and then until their passes are done.
 
         The wait for the passes ends early if a loop has nothing to do after _SHORT_PASS seconds. The call also returns
-        when ``stop`` is set. It checks this every ``check`` seconds.
+        when ``stop`` is set. It checks this, and calls ``beat``, every ``check`` seconds.
         """
         with self._changed:
             while self._dispatched and not stop.is_set():
+                beat()
                 self._changed.wait(check)
             until = time.monotonic() + _SHORT_PASS
             while self._in_progress and not stop.is_set():
+                beat()
                 left = until - time.monotonic()
                 if left <= 0 and self._waiting:
                     break
@@ -182,9 +192,12 @@ class Dispatcher:
                 return False
             except PassError as error:
                 return quarantine.recover(connection, error, observers, on_failure=self._failed, stopped=stop.is_set)
-        except (InvalidDefinitionError, NotGrantedError, QueueNotFoundError):
+        except InvalidDefinitionError:  # the bucket is gone
+            self._defer(queue, bucket, self._poll)
+            return False
+        except (NotGrantedError, QueueNotFoundError):
             self._refused[queue] = time.monotonic() + self._poll
-            return False  # the queue or the bucket is gone, or the right was revoked
+            return False
         except PassError:
             return False  # the failure is recorded, and the bucket isn't due for a while
         except psycopg.DatabaseError as trouble:  # trouble with one bucket must not end the worker

@@ -242,7 +242,7 @@ class Worker(Background):
             if found:
                 listener.found_work_in({queue for queue, _ in found})
                 dispatcher.dispatch(found)
-                dispatcher.wait(stop, STOP_CHECK)
+                dispatcher.wait(stop, STOP_CHECK, self.heartbeat.beat)
                 worked, found = dispatcher.passes > 0, []
             rounds = rounds + 1 if worked else 0
             if not worked:

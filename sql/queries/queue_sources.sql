@@ -9,4 +9,5 @@ select s.state, case when s.state <> %s then (
     from pgcombine.queue q) end
 from (select i.identity, concat_ws(' ', i.identity,
                  (select md5(string_agg(q.queue || ' ' || q.xmin::text, ' ')) from pgcombine.queue q)) as state
-      from (select pg_relation_filenode('pgcombine.cluster_identity')::text as identity) i) s
+      from (select string_agg(l.xmin::text, ' ' order by l.xmin::text) as identity
+            from pgcombine.cluster_identity l) i) s

@@ -82,6 +82,29 @@ def test_empty_coordinator_leaves_no_server_out(registered: Clusters, how: str) 
     agreed({name: registered[name] for name in "ab"}, {"x": 2})
 
 
+@pytest.mark.parametrize("how", ["large", "late"])
+def test_reading_isnt_complete_without_a_write_for_an_unnamed_server(registered: Clusters, how: str) -> None:
+    """A write from an empty coordinator comes without a payload, or after the writer has named the third server."""
+    with queue_on(registered, "abc") as queue:
+        queue.enqueue([("x", 1)], level="ALL")
+    for name in "ab":
+        registered[name].run(operations.remove, "c", timeout=1)
+    empty(registered["c"])
+    registered["c"].run(make_queue)
+    if how == "late":
+        registered["b"].cut_off()
+    with queue_on(registered, "cb") as queue:
+        queue.enqueue([("x", 1)] * (3000 if how == "large" else 1), level="ONE" if how == "late" else "ALL")
+    registered["b"].proxy.heal()
+    with queue_on(registered, "cab", timeout=60) as queue:
+        queue.enqueue([("x", 1)], level="ALL")
+    replay_all(registered)
+    registered["b"].run(operations.add, "c", address(registered["c"].dsn))
+    registered["b"].run(rebuilding.rebuild, registered["b"].direct, "c", ["b"])
+    replay_all(registered)
+    complete_or_says_so(registered, 3002 if how == "large" else 3)
+
+
 def test_rebuild_clears_what_an_empty_server_thought_of_the_others(registered: Clusters) -> None:
     """Writers name the empty server c with a, and later with b, too. For c, b is a new server."""
     with queue_on(registered, "abc") as queue:

@@ -1,8 +1,8 @@
 -- call pgcombine.reclaim([queue])
 -- Truncates the segments of the log whose updates are all combined and no longer needed, and deletes old tokens of
 -- enqueue_once (see trim_tokens). Without a name, the call does so for all queues.
--- Workers call it every second for queues over which they ran passes in the last minute, or with a large segment, and
--- now and then for the other queues. A program that runs passes without workers should call it now and then.
+-- Workers call it every second for queues over which they ran passes in the last minute, and now and then for the other
+-- queues. A program that runs passes without workers should call it now and then.
 -- If a session is writing or reading a segment, the call leaves the segment for a later call. It also leaves a segment
 -- if some snapshot in the database can't see the pass that combined the segment's last update: the snapshot's holder
 -- still sees updates of the segment as pending. If neither the caller nor the schema's owner may see which snapshots

@@ -19,6 +19,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _since timestamptz;
+    _anyone boolean; -- whether a deleted write was for a server that its writer didn't name; null: none was deleted
     _oldest text;
     _newest text;
     _partition name;
@@ -60,11 +61,13 @@ begin
     from totals t where r.name = t.destination;
 
     delete from pgcombine.handoff_partial p where pgcombine_internal.handoff_time(p.token) < _since;
-    delete from pgcombine.handoff_retained k where pgcombine_internal.handoff_time(k.token) < _since;
-    if found then
-        perform pgcombine_internal.handoff_require_repair(d.name, 'it was away for longer than writes are kept for it')
-        from pgcombine.destination d where d.kind = 'server' and d.state <> 'up';
-    end if;
+    with gone as (
+        delete from pgcombine.handoff_retained k where pgcombine_internal.handoff_time(k.token) < _since
+        returning k.coordinator
+    )
+    select bool_or(g.coordinator = '00000000-0000-0000-0000-000000000000') into _anyone from gone g;
+    perform pgcombine_internal.handoff_require_repair(d.name, 'it was away for longer than writes are kept for it')
+    from pgcombine.destination d where d.kind = 'server' and (d.state <> 'up' or _anyone) and _anyone is not null;
 
     begin
         perform set_config('lock_timeout', '200ms', true);

@@ -8,8 +8,8 @@
 -- records that, and the server still accepts the other updates. If this server delivers an export of one of the queues,
 -- the export begins again with a full state.
 --   slots      JSON: for each queue and each of its sources the slots that the source delivered, or null for all slots
---   complete   servers that lack nothing, as far as all sources know. If this server has flagged one because it was
---              named later than the others, it clears the flag
+--   complete   servers that lack nothing. If this server has flagged one because it was named later than the others, it
+--              clears the flag
 --   id, epoch  the server's new identity
 --   tokens     number of tokens stored; writes of which this server has only a part don't count
 -- Tables written: handoff_token, handoff_partial, handoff_retained, handoff_server, handoff_replica, handoff_stage,

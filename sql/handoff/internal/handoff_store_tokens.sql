@@ -10,14 +10,16 @@
 --                 knows. The other writes, if new, are retained with their payloads, so that this server can deliver
 --                 them if their coordinators are lost. A write is also retained if this server knows a server of the
 --                 queue that the writer and the coordinator don't know: under an id that no server has, so that the
---                 replayer and a repair deliver it there. At the quota (max_retained_bytes of handoff_server, by the
---                 size of the table) no write is retained, and not_retained_at is set. A write whose payload here isn't
---                 the whole write (its digest differs) isn't retained either
+--                 replayer and a repair deliver it there. Without a payload, that server is flagged for repair. At the
+--                 quota (max_retained_bytes of handoff_server, by the size of the table) no write is retained, and
+--                 not_retained_at is set. A write whose payload here isn't the whole write (its digest differs) isn't
+--                 retained either
 --   shape, placed, replicas  see handoff_apply; they are stored with the payload
 --   slots         the slots of the updates that a rebuild brought, if it brought only a part of the write
 --                 (handoff_partial)
 -- Runs with its owner's rights, for roles that may insert into the queue's updates.
--- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery, handoff_retained, handoff_server.
+-- Tables written: handoff_token, handoff_partial, handoff_queue, handoff_delivery, handoff_retained, handoff_server,
+-- handoff_replica.
 -- Errors: 42501 the caller lacks the right to replicate writes of the queue; PC001 unknown queue; PC041 a token isn't a
 -- UUID of version 7, or is more than a day ahead; those of handoff_size.
 create or replace function pgcombine_internal.handoff_store_tokens(queue text, tokens uuid[], digests uuid[],
@@ -33,7 +35,8 @@ declare
     _oldest timestamptz;
     _new uuid[];
     _wrong uuid;
-    _unnamed uuid; -- the id of no server, if a server of the queue isn't among those that the writer named
+    _unnamed text[]; -- servers of the queue that the writer didn't name
+    _nobody uuid; -- the id of no server, if there are such servers
 begin
     perform pgcombine_internal.handoff_require(queue);
     _oldest := now() - (select s.retention from pgcombine.handoff_server s);
@@ -78,11 +81,12 @@ begin
         returning k.token
     )
     select coalesce(array_agg(f.token), '{}') into _new from fresh f;
-    select '00000000-0000-0000-0000-000000000000' into _unnamed
-    from pgcombine.handoff_queue q
+    select array_agg(r.name), '00000000-0000-0000-0000-000000000000' into _unnamed, _nobody
+    from pgcombine.handoff_queue q join pgcombine.handoff_replica r on r.name = any (q.servers)
     where q.queue = handoff_store_tokens.queue and q.replicas >= cardinality(q.servers)
-      and not q.servers <@ handoff_store_tokens.placed;
-    if _new <> '{}' and (_unnamed is not null or array_remove(coordinators, null) <> '{}') then
+      and r.name <> all (handoff_store_tokens.placed)
+    having count(*) > 0;
+    if _new <> '{}' and (_nobody is not null or array_remove(coordinators, null) <> '{}') then
         if pg_table_size('pgcombine.handoff_retained')
            >= (select s.max_retained_bytes from pgcombine.handoff_server s) then
             update pgcombine.handoff_server s set not_retained_at = clock_timestamp()
@@ -93,14 +97,18 @@ begin
             insert into pgcombine.handoff_retained (token, queue, shape, digest, servers, placed, replicas, coordinator,
                 updates, payload)
             select w.token, k.queue, handoff_store_tokens.shape, w.digest, k.servers, handoff_store_tokens.placed,
-                   handoff_store_tokens.replicas, coalesce(_unnamed, w.coordinator),
+                   handoff_store_tokens.replicas, coalesce(_nobody, w.coordinator),
                    pgcombine_internal.handoff_size(k.queue, w.payload), w.payload
             from unnest(tokens, digests, coordinators, payloads) w (token, digest, coordinator, payload)
             join pgcombine.handoff_token k on k.token = w.token and k.digest = w.digest
-            where w.token = any (_new) and coalesce(_unnamed, w.coordinator) is not null
+            where w.token = any (_new) and coalesce(_nobody, w.coordinator) is not null
               and pgcombine_internal.handoff_digest(w.payload) = w.digest
             on conflict do nothing;
         end if;
+        perform pgcombine_internal.handoff_require_repair(s, 'it lacks a write that this server couldn''t retain',
+            by_tokens => true)
+        from unnest(_unnamed) s
+        where (select count(*) from pgcombine.handoff_retained k where k.token = any (_new)) < cardinality(_new);
     end if;
 
     return query

@@ -10,7 +10,7 @@ returns setof record
 language sql stable
 as $$
     select d.queue, d.bucket
-    from (select f.queue, f.bucket from pgcombine.failure f
+    from (select b.queue, b.bucket from pgcombine.failure x join pgcombine.bucket b using (queue, bucket)
           union
           select b.queue, b.bucket
           from pgcombine.queue e

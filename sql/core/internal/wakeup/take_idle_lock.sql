@@ -1,7 +1,7 @@
 -- pgcombine_internal.take_idle_lock(relation) → 'taken' | 'writers' | 'other'
 -- Tries to take the idle lock of a table for this session, which is about to listen (see wake). The call doesn't wait.
---   taken    from now on enqueues notify. The caller polls once more, sleeps until a notification, and then releases
---            the lock
+--   taken    from now on enqueues notify. The caller polls once more, and sleeps until a notification. It keeps the
+--            lock until the table has work
 --   writers  transactions that have enqueued are in progress. Their commits won't notify, so the session sleeps only
 --            for a short time and polls again. Or another session is about to take the lock
 --   other    another session holds the lock, so enqueues notify
