@@ -168,7 +168,7 @@ def _in_eachtransaction(
             connection.add_notice_handler(lambda notice: told.append(warning(notice)))
             pid, timeout = one(connection, sqlfiles.query("upgrade_session"))
             connection.rollback()
-            connection.read_only = False  # regardless of default_transaction_read_only, as the file of upgrade_sql
+            connection.read_only = False  # regardless of default_transaction_read_only
             with Blockers(dsn, pid) as blockers:
                 try:
                     with connection.transaction():

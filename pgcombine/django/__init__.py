@@ -14,13 +14,29 @@ For other functions of pgcombine, ``migrations.RunSQL`` does the same. A test ca
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db.migrations import RunSQL
 
 from pgcombine import operations
+from pgcombine.django.apps import is_used
 from pgcombine.operations import Option
 
 __all__ = ["add_observer", "create_queue", "create_rollup", "create_tier"]
+
+
+class RunStatement(RunSQL):
+    """A statement for the databases that get pgcombine's schema. Other databases aren't changed."""
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        """Run the statement."""
+        if is_used(schema_editor.connection.alias):
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+    def database_backwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        """Run the reverse statement."""
+        if is_used(schema_editor.connection.alias):
+            super().database_backwards(app_label, schema_editor, from_state, to_state)
 
 
 def create_queue(queue: str, *, key: Sequence[str], value: Sequence[str], **options: Option) -> RunSQL:
@@ -54,11 +70,13 @@ def create_rollup(rollup: str, *, source: str, key: Sequence[str], value: Sequen
 def add_observer(queue: str, observer: str, statement: str) -> RunSQL:
     """Return an operation that adds an observer, as ``pgcombine.add_observer`` does."""
     name, of = operations.literal(observer), operations.literal(queue)
-    return RunSQL(
+    return RunStatement(
         f"select pgcombine.add_observer({of}, {name}, {operations.literal(statement)})",
         f"select pgcombine.drop_observer({of}, {name})",
     )
 
 
-def _reversible(operation: operations.CreateCombineQueue | operations.CreateTier | operations.CreateRollup) -> RunSQL:
-    return RunSQL(operation.call, operation.reverse().call)
+def _reversible(
+    operation: operations.CreateCombineQueue | operations.CreateTier | operations.CreateRollup,
+) -> RunSQL:
+    return RunStatement(operation.call, operation.reverse().call)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.core import checks
-from django.db import connections, router
+from django.db import connections, router, transaction
 from django.db.models.signals import pre_migrate
 
 from pgcombine import schema
@@ -31,8 +31,9 @@ class PgCombineConfig(AppConfig):
 
 def upgrade_schema(*, using: str = "default", **_: Any) -> None:
     """Make or upgrade the schema in the database ``using``, unless it is of this program's version already."""
-    if _is_used(using) and _digest(using) != sqlfiles.digest():
-        with connections[using].cursor() as cursor:
+    if is_used(using) and _digest(using) != sqlfiles.digest():
+        with transaction.atomic(using), connections[using].cursor() as cursor:
+            cursor.execute("set local statement_timeout = 0")  # which would limit the upgrade of all queues
             cursor.execute(schema.upgrade_sql())
 
 
@@ -46,11 +47,12 @@ def schema_check(*, databases: Sequence[str] | None = None, **_: Any) -> list[ch
             id="pgcombine.W001" if found is None else "pgcombine.W002",
         )
         for alias in databases or ()
-        if _is_used(alias) and _digest(alias) != sqlfiles.digest()
+        if is_used(alias) and _digest(alias) != sqlfiles.digest()
     ]
 
 
-def _is_used(alias: str) -> bool:
+def is_used(alias: str) -> bool:
+    """Return whether a database is PostgreSQL and gets the schema."""
     return connections[alias].vendor == "postgresql" and bool(router.allow_migrate(alias, "pgcombine"))
 
 

@@ -26,6 +26,8 @@ class EmptyQueues:
     def _fixture_teardown(self) -> None:
         super()._fixture_teardown()  # type: ignore[misc]
         for alias in self._databases_names(include_mirrors=False):
+            if connections[alias].vendor != "postgresql":
+                continue
             with connections[alias].cursor() as cursor:
                 cursor.execute("select to_regclass('pgcombine.queue')")
                 if cursor.fetchone() != (None,):

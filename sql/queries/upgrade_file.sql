@@ -14,7 +14,7 @@ declare
     _check constant text := current_setting('check_function_bodies');
 begin
     if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only') = 'on'
-       or current_setting('client_encoding') <> 'UTF8'
+       or pg_client_encoding() <> 'UTF8'
     then
         raise exception 'pgcombine''s schema is made in a transaction that is read committed and may write, by a '
             'client with the encoding UTF8, so nothing was changed' using errcode = '55000',

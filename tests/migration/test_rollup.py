@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 from migration.test_dump import restored
+from support.queues import add, make_queue
 from support.rollups import Rollup
 from support.servers import Server, embedded_only
 from support.states import raises_state
@@ -26,6 +27,32 @@ def test_removal_of_the_schema_removes_a_rollup(dsn: str) -> None:
         rollup = Rollup.make(conn, VALUE)
         rollup.call(conn, "backfill")
         assert rollup.differing(conn) == []
+
+
+def test_owner_of_the_table_does_not_stop_an_upgrade(dsn: str) -> None:
+    """A dropped table takes the rollup's view and its functions along."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("create table public.src (k text, n int)")
+        Rollup.make(conn, VALUE)
+        conn.execute("drop table public.src cascade")
+        schema.upgrade(dsn)
+
+
+def test_objects_that_use_a_changed_function_do_not_stop_an_upgrade(dsn: str) -> None:
+    """The function's view has other columns. The privileges of the function stay."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        make_queue(conn)
+        conn.execute("create view public.mine as select * from pgcombine.wc_get('a')")
+        conn.execute("revoke all on function pgcombine.wc_get from public")
+        conn.execute("grant execute on function pgcombine.wc_get to pg_monitor")
+        conn.execute("alter view pgcombine.wc_current rename column n to older")
+        warnings: list[str] = []
+        schema.upgrade(dsn, warn=warnings.append)
+        assert any("routine wc_get of an older version, since view public.mine" in text for text in warnings), warnings
+        add(conn, {"a": 1})
+        assert conn.execute("select * from pgcombine.wc_get('a')").fetchall() == [("a", 1)]
+        allowed = "select has_function_privilege(%s, 'pgcombine.wc_get(text)', 'execute')"
+        assert [conn.execute(allowed, (role,)).fetchone() for role in ("pg_monitor", "public")] == [(True,), (False,)]
 
 
 @embedded_only

@@ -18,9 +18,10 @@ begin
         'end the move by pgcombine queue move-shard; select * from pgcombine.front_shard shows it');
     execute (
         select string_agg(format('drop function %s', p.oid::regprocedure), '; ')
-        from pg_proc p join unnest(array['_enqueue', '_get', '_get_many', '_shard_number']) s
-            on p.proname = _front.queue || s
-        where p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace));
+        from pg_proc p
+        where p.pronamespace = 'pgcombine'::regnamespace
+              and p.proname in (_front.queue || '_enqueue', _front.queue || '_get', _front.queue || '_get_many')
+           or p.pronamespace = 'pgcombine_internal'::regnamespace and p.proname = _front.queue || '_shard_number');
     execute pgcombine_internal.fill(
         'drop table pgcombine.{queue}_updates, pgcombine.{queue}_values, pgcombine.{queue}_current,
             pgcombine_internal.{queue}_token', jsonb_build_object('queue', _front.queue));

@@ -137,7 +137,7 @@ $pass$with pgcombine_updates as not materialized (
 ), $pass$ || case when _computed is null then '' else
 'pgcombine_touched as materialized (
     select {touched_keys} from pgcombine_folded u ' || case when _computed ->> 'needs' is not null then _old
-        || ' where {needs}' else '' end || '
+        || ' where case when {needs} then true end' else '' end || '
 ), pgcombine_computed as (
     {query}
 ), ' end || $pass$pgcombine_combined as (

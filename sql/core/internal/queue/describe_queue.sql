@@ -14,7 +14,8 @@ begin
         ('_updates', 'The log of queue %s: insert a row for each update.'),
         ('_values', 'The combined values of queue %s, one row for each key.'),
         ('_pending', 'The updates of queue %s that no pass has combined yet.'),
-        ('_current', 'The values of queue %s with the pending updates. A join reads all keys: use %1$s_get instead.'),
+        ('_current', 'The values of queue %s with the pending updates. A join reads all keys: %1$s_get reads a few, '
+            '%1$s_get_many many.'),
         ('_quarantine', 'The quarantined updates of the quarantined keys of queue %s.'),
         ('_quarantine_keys', 'The quarantined keys of queue %s: passes quarantine their updates.')
     loop

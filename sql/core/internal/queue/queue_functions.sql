@@ -23,6 +23,9 @@ begin
         execute _query into _other using queue;
         _view := coalesce(_other, _view);
     end loop;
+    if to_regclass(format('pgcombine.%I', _view)) is null then -- it was dropped together with a table that it reads
+        _view := queue || '_current';
+    end if;
     _view := format('pgcombine.%I', _view);
     return query
     select queue || '_enqueue', f.parameters, 'bigint', 'plpgsql'::name, 'volatile', f.body,
