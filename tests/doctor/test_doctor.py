@@ -457,7 +457,7 @@ def test_doctor_reports_segments_that_wait(conn: psycopg.Connection, dsn: str) -
 @pytest.mark.parametrize(
     ("damage", "text"),
     [
-        ("drop view pgcombine.wc_current", "relation pgcombine.wc_current is missing"),
+        ("drop view pgcombine.wc_current cascade", "relation pgcombine.wc_current is missing"),
         ("alter table pgcombine.wc_updates disable trigger pgcombine_wake", "pgcombine_wake .* is disabled"),
         ("update pgcombine.queue set pass = '{}'", "generated statement of passes is not up to date"),
         ("delete from pgcombine.bucket where bucket = 3", "bucket 3 is missing"),

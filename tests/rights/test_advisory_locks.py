@@ -50,6 +50,7 @@ def test_list_of_advisory_locks_is_complete_and_none_is_waited_for() -> None:
         "pg_try_advisory_lock_shared",
         "pg_try_advisory_xact_lock_shared",
         "pg_advisory_unlock",
+        "pg_advisory_unlock_shared",
     }
     classes = re.findall(r"\bpg_\w*advisory\w*\(\s*hashtext\((.*?)\)", text, re.DOTALL)
     moves = re.findall(r"lock_move\((.*?),", text)

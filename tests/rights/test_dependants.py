@@ -210,7 +210,9 @@ def test_objects_that_depend_on_a_changed_column_stop_an_upgrade(
 ) -> None:
     """The error names the object. Without it, the upgrade succeeds."""
     conn.execute("alter table pgcombine.queue add column older integer")
-    monkeypatch.setattr(schema, "_revisions_sql", lambda _: "alter table pgcombine.queue drop column older;\n")
+    revisions = schema._revisions_sql()
+    drop = {"0002": "alter table pgcombine.queue drop column older;\n"}
+    monkeypatch.setattr(schema, "_revisions_sql", lambda: revisions | drop)
     for kind, template in RELATION_KINDS.items():
         if kind != "constant":  # that one doesn't depend on the column
             make(attacker, template, 0, r="pgcombine.queue")

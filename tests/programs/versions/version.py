@@ -88,7 +88,7 @@ def reclaimed(connection: Connection) -> str:
         connection,
         # a truncation gives a table a new file; before, the file's number is the table's oid
         "select count(*), count(*) filter (where pg_relation_filenode(c.oid) <> c.oid), "  # noqa: S608
-        "coalesce(sum(pg_stat_get_tuples_deleted(c.oid)), 0)::bigint, bool_or(t.level > 1), "
+        "coalesce(sum(pg_stat_get_tuples_deleted(c.oid)), 0)::bigint, bool_or(c.relname ~ '_s[0-9]+$'), "
         f"sum(pg_table_size(c.oid)) / 1e6, pg_has_role('pg_read_all_stats', 'usage') from {_LEAVES}",
     )
     ways = [f"truncating ({truncated} of {tables} tables)"] if truncated else []
