@@ -20,7 +20,6 @@ from psycopg.errors import (
     DeadlockDetected,
     DependentObjectsStillExist,
     FeatureNotSupported,
-    InsufficientPrivilege,
     LockNotAvailable,
 )
 
@@ -50,7 +49,8 @@ def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
     if an object depends on a column that the upgrade must drop or change, or if a needed lock isn't free in time.
     """
 
-    def run(connection: Connection) -> str:
+    def run(connection: Connection) -> str:  # the file does the locking, and checks again under its locks
+        _refuse_foreign(connection)
         _current(connection)
         try:
             connection.execute(upgrade_sql().encode())
@@ -64,7 +64,7 @@ def upgrade(dsn: str, *, warn: Callable[[str], None] | None = None) -> str:
         return head()
 
     with translated():
-        return _in_eachtransaction(dsn, run, create=True, warn=warn)
+        return _in_one_transaction(dsn, run, warn)
 
 
 def upgrade_sql() -> str:
@@ -124,6 +124,7 @@ def remove(dsn: str, *, force: bool = False) -> None:
     """
 
     def take_out(connection: Connection) -> None:
+        _lock(connection)
         if not force:
             try:
                 check_connection(connection)
@@ -139,7 +140,7 @@ def remove(dsn: str, *, force: bool = False) -> None:
         if is_left:  # an earlier call was interrupted
             _drop_removed(connection)
         if is_there:
-            _in_eachtransaction(dsn, take_out, create=False)
+            _in_one_transaction(dsn, take_out)
             _drop_removed(connection)
 
 
@@ -156,10 +157,8 @@ def head() -> str:
     return revision
 
 
-def _in_eachtransaction(
-    dsn: str, run: Callable[[Connection], T], *, create: bool, warn: Callable[[str], None] | None = None
-) -> T:
-    """Call ``run`` in a transaction that has the locks, and return its result. Tries again if a lock isn't free."""
+def _in_one_transaction(dsn: str, run: Callable[[Connection], T], warn: Callable[[str], None] | None = None) -> T:
+    """Call ``run`` in a transaction, and return its result. Tries again if a lock that it needs isn't free."""
     told: list[str | None] = []
     began = time.monotonic()
     while True:
@@ -172,8 +171,6 @@ def _in_eachtransaction(
             with Blockers(dsn, pid) as blockers:
                 try:
                     with connection.transaction():
-                        _lock(connection, create)
-                        connection.execute(sqlfiles.query("upgrade_locks").encode())
                         done = run(connection)
                     break
                 except (DeadlockDetected, LockNotAvailable) as error:
@@ -192,14 +189,10 @@ def _in_eachtransaction(
     return done
 
 
-def _lock(connection: Connection, create: bool) -> None:
-    try:
-        with connection.transaction():
-            connection.execute(sqlfiles.query("upgrade_lock").replace("{create}", str(create)).encode())
-    except InsufficientPrivilege:
-        _refuse_foreign(connection)
-        raise
+def _lock(connection: Connection) -> None:
     _refuse_foreign(connection)
+    connection.execute(sqlfiles.query("upgrade_lock").replace("{create}", "false").encode())
+    connection.execute(sqlfiles.query("upgrade_locks").encode())
 
 
 def _refuse_foreign(connection: Connection) -> None:
@@ -269,10 +262,10 @@ def _revisions_sql() -> dict[str, str]:
 
     config = _config()
     found = {}
-    for each in reversed(list(_revisions().walk_revisions())):
+    for known in reversed(list(_revisions().walk_revisions())):
         config.output_buffer = written = io.StringIO()
-        command.upgrade(config, f"{each.down_revision or 'base'}:{each.revision}", sql=True)
-        found[each.revision] = written.getvalue()
+        command.upgrade(config, f"{known.down_revision or 'base'}:{known.revision}", sql=True)
+        found[known.revision] = written.getvalue()
     return found
 
 

@@ -85,19 +85,23 @@ class Plan:
         for source in self.sources:
             own, others = differing(self.target, self.name, self.coordinators[source].connection, source, surplus=True)
             mine |= own.keys() - others.keys()
-        # A hint is deleted after its write is delivered. So the hints are read before the sources are asked again. A
-        # write that is delivered meanwhile is then found at a source.
-        for peer in self.coordinators.values():
-            hinted = "select token from pgcombine.handoff_hint where token = any(%s) and destination = any(%s)"
-            mine.difference_update(*peer.connection.execute(hinted, (list(mine), self.sources)))
-        for source in self.sources:
-            mine -= present(self.coordinators[source].connection, mine)
-        if mine:
+        if mine := self.lost(mine, self.sources):
             raise ReplicaError(
                 f'{len(mine)} writes of server "{self.name}" are on none of its sources ({", ".join(self.sources)}), '
                 f"such as {min(mine)}: a rebuild would lose them "
                 "(run pgcombine replicas repair to save them, or pass --force to lose them)"
             )
+
+    def lost(self, tokens: set[UUID], servers: list[str]) -> set[UUID]:
+        """Return those of the tokens that none of the servers has, and that no coordinator has in a hint for one."""
+        # A hint is deleted after its write is delivered. So the hints are read before the servers are asked again. A
+        # write that is delivered meanwhile is then found at a server.
+        for peer in self.coordinators.values():
+            hinted = "select token from pgcombine.handoff_hint where token = any(%s) and destination = any(%s)"
+            tokens = tokens.difference(*peer.connection.execute(hinted, (list(tokens), servers)))
+        for server in servers:
+            tokens -= present(self.coordinators[server].connection, tokens)
+        return tokens
 
     def _open_coordinators(self, required: set[str]) -> tuple[dict[str, Peer], dict[str, str]]:
         """Connect to all servers. Returns those that answer, and for the others the reasons why they don't.

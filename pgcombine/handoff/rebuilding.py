@@ -41,7 +41,7 @@ from pgcombine.handoff.connections import address, addresses, known_servers
 from pgcombine.handoff.copying import copy_queue, snapshot
 from pgcombine.handoff.rebuild_plan import Plan
 from pgcombine.handoff.replayer import Replayer
-from pgcombine.handoff.verifying import differing, present
+from pgcombine.handoff.verifying import differing
 
 log = logging.getLogger("pgcombine.handoff")
 
@@ -230,10 +230,7 @@ class _Rebuild:
                     return True
                 theirs, own = differing(at_source, source, peer, name, surplus=True)
                 lacking |= theirs.keys() - own.keys()
-        for _, coordinator in self._plan.others():
-            hinted = "select token from pgcombine.handoff_hint where destination = %s and token = any(%s)"
-            lacking.difference_update(*coordinator.execute(hinted, (name, list(lacking))))
-        return bool(lacking - present(peer, lacking))
+        return bool(self._plan.lost(lacking, [name]))
 
     def _quarantined(self) -> dict[str, list[UUID]]:
         """Return, by coordinator, the copied writes of which the coordinator has updates in quarantine for a source."""

@@ -29,6 +29,18 @@ def registered(clusters: Clusters) -> Clusters:
     return clusters
 
 
+@pytest.fixture
+def newcomer(registered: Clusters) -> Clusters:
+    """All servers have a write. Then c is removed at the others and loses all, but gets the empty queue again."""
+    with queue_on(registered, "abc") as queue:
+        queue.enqueue([("x", 1)], level="ALL")
+    for name in "ab":
+        registered[name].run(operations.remove, "c", timeout=1)
+    empty(registered["c"])
+    registered["c"].run(make_queue)
+    return registered
+
+
 def complete_or_says_so(clusters: Clusters, expected: int) -> bool:
     with queue_on(clusters, "abc") as queue:
         found = queue.get(["x"], level="ALL")
@@ -62,67 +74,49 @@ def test_reading_knows_writes_of_a_writer_with_an_old_list(registered: Clusters,
 
 
 @pytest.mark.parametrize("how", ["repair", "replay"])
-def test_empty_coordinator_leaves_no_server_out(registered: Clusters, how: str) -> None:
+def test_empty_coordinator_leaves_no_server_out(newcomer: Clusters, how: str) -> None:
     """The servers a and b know each other. A writer names only b and an empty server c, which doesn't know a."""
-    with queue_on(registered, "abc") as new:
-        new.enqueue([("x", 1)], level="ALL")
-    for name in "ab":
-        registered[name].run(operations.remove, "c", timeout=1)
-    empty(registered["c"])
-    registered["c"].run(make_queue)
-    with queue_on(registered, "cb") as old:
+    with queue_on(newcomer, "cb") as old:
         old.enqueue([("x", 1)], level="ALL")
     if how == "repair":
-        done = registered["b"].run(repairing.repair, registered["b"].direct)
+        done = newcomer["b"].run(repairing.repair, newcomer["b"].direct)
         assert "a" not in done.lacking
     else:
-        registered["b"].execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
-        with open_peer("b", registered["b"].direct, 5).connection as connection:
+        newcomer["b"].execute("update pgcombine.handoff_retained set since = since - interval '1 minute'")
+        with open_peer("b", newcomer["b"].direct, 5).connection as connection:
             drop_retained(connection, 5)  # as the replayer does every few seconds
-    agreed({name: registered[name] for name in "ab"}, {"x": 2})
+    agreed({name: newcomer[name] for name in "ab"}, {"x": 2})
 
 
 @pytest.mark.parametrize("how", ["large", "late"])
-def test_reading_isnt_complete_without_a_write_for_an_unnamed_server(registered: Clusters, how: str) -> None:
+def test_reading_isnt_complete_without_a_write_for_an_unnamed_server(newcomer: Clusters, how: str) -> None:
     """A write from an empty coordinator comes without a payload, or after the writer has named the third server."""
-    with queue_on(registered, "abc") as queue:
-        queue.enqueue([("x", 1)], level="ALL")
-    for name in "ab":
-        registered[name].run(operations.remove, "c", timeout=1)
-    empty(registered["c"])
-    registered["c"].run(make_queue)
     if how == "late":
-        registered["b"].cut_off()
-    with queue_on(registered, "cb") as queue:
+        newcomer["b"].cut_off()
+    with queue_on(newcomer, "cb") as queue:
         queue.enqueue([("x", 1)] * (3000 if how == "large" else 1), level="ONE" if how == "late" else "ALL")
-    registered["b"].proxy.heal()
-    with queue_on(registered, "cab", timeout=60) as queue:
+    newcomer["b"].proxy.heal()
+    with queue_on(newcomer, "cab", timeout=60) as queue:
         queue.enqueue([("x", 1)], level="ALL")
-    replay_all(registered)
-    registered["b"].run(operations.add, "c", address(registered["c"].dsn))
-    registered["b"].run(rebuilding.rebuild, registered["b"].direct, "c", ["b"])
-    replay_all(registered)
-    complete_or_says_so(registered, 3002 if how == "large" else 3)
+    replay_all(newcomer)
+    newcomer["b"].run(operations.add, "c", address(newcomer["c"].dsn))
+    newcomer["b"].run(rebuilding.rebuild, newcomer["b"].direct, "c", ["b"])
+    replay_all(newcomer)
+    complete_or_says_so(newcomer, 3002 if how == "large" else 3)
 
 
-def test_rebuild_clears_what_an_empty_server_thought_of_the_others(registered: Clusters) -> None:
+def test_rebuild_clears_what_an_empty_server_thought_of_the_others(newcomer: Clusters) -> None:
     """Writers name the empty server c with a, and later with b, too. For c, b is a new server."""
-    with queue_on(registered, "abc") as queue:
-        queue.enqueue([("x", 1)], level="ALL")
-        for name in "ab":
-            registered[name].run(operations.remove, "c", timeout=1)
-        empty(registered["c"])
-        registered["c"].run(make_queue)
     for names in ("ca", "cab"):
-        with queue_on(registered, names) as queue:
+        with queue_on(newcomer, names) as queue:
             queue.enqueue([("x", 1)], level="ALL")
-    assert "b" in registered["c"].run(repairing.repair, registered["c"].direct).marked
-    registered["a"].run(operations.add, "c", address(registered["c"].dsn))
-    registered["a"].run(rebuilding.rebuild, registered["a"].direct, "c", ["a"])
-    replay_all(registered)
-    done = registered["b"].run(repairing.repair, registered["b"].direct)
+    assert "b" in newcomer["c"].run(repairing.repair, newcomer["c"].direct).marked
+    newcomer["a"].run(operations.add, "c", address(newcomer["c"].dsn))
+    newcomer["a"].run(rebuilding.rebuild, newcomer["a"].direct, "c", ["a"])
+    replay_all(newcomer)
+    done = newcomer["b"].run(repairing.repair, newcomer["b"].direct)
     assert (done.lacking, done.marked) == ({}, [])
-    agreed(registered, {"x": 3})
+    agreed(newcomer, {"x": 3})
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -20,10 +20,10 @@ begin
         begin
             execute _create;
         exception when invalid_function_definition then
+            execute format('alter function %s rename to "gone 0"', _signature);
             select p.* into _old from pg_proc p
-            where p.pronamespace = 'pgcombine'::regnamespace and p.proname = _function.name
-              and p.pronargs = (select count(*) from jsonb_to_recordset(columns) c (role text) where c.role = 'key');
-            execute format('alter function %s rename to %I', _signature,
+            where p.pronamespace = 'pgcombine'::regnamespace and p.proname = 'gone 0';
+            execute format('alter function %s rename to %I', _old.oid::regprocedure,
                 format('gone %s %s', _old.oid, _function.name));
             execute _create;
             execute coalesce((
