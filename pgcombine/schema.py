@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.resources
 import io
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WATCH_SECONDS = 5.0  # the least time between two checks of the schema by a daemon
+_ALEMBIC = threading.Lock()  # a revision finds its context in a global variable of Alembic
 _PAUSE_SECONDS = 1.0  # the time between two tries to get the locks
 
 
@@ -262,10 +264,11 @@ def _revisions_sql() -> dict[str, str]:
 
     config = _config()
     found = {}
-    for known in reversed(list(_revisions().walk_revisions())):
-        config.output_buffer = written = io.StringIO()
-        command.upgrade(config, f"{known.down_revision or 'base'}:{known.revision}", sql=True)
-        found[known.revision] = written.getvalue()
+    with _ALEMBIC:
+        for known in reversed(list(_revisions().walk_revisions())):
+            config.output_buffer = written = io.StringIO()
+            command.upgrade(config, f"{known.down_revision or 'base'}:{known.revision}", sql=True)
+            found[known.revision] = written.getvalue()
     return found
 
 
