@@ -14,8 +14,8 @@ a former owner is refused (FencedError).
 A table is *ahead* if it has sequence numbers beyond those that this server has drawn: this server was restored from an
 older backup or created again, or another server also delivers to the table. The table ignores new entries of the keys
 with these numbers. If a batch changes fewer rows than it has entries, the exporter checks whether the table is ahead
-for the batch's keys, and raises DestinationDownError if it is. After a check that found nothing it doesn't check again
-for a minute. A role without the right to read the export's sequence can't check.
+for the batch's keys, and raises DestinationDownError if it is. A role without the right to read the export's sequence
+can't check.
 
 Errors of the data (SQLSTATE classes 22 and 23, a trigger's exception, a row too large for the index) raise
 DeliveryRejectedError. Other errors of the destination raise DestinationDownError.
@@ -24,7 +24,6 @@ DeliveryRejectedError. Other errors of the destination raise DestinationDownErro
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -43,7 +42,6 @@ from pgcombine.runtime.wakeup import pooled
 EPOCH_BITS = 40  # the number of low bits of a sequence number; the higher bits are the epoch (own_export)
 _CONNECT_SECONDS = 10
 _SWEEP = 20  # a sweep may take this many times the timeout of a batch
-_LOOK_SECONDS = 60.0  # the shortest time between a check that found nothing and the next check
 _DATA_FAULTS = ("22", "23")  # SQLSTATE classes: data exception, integrity constraint violation
 # pgcombine_internal.portable_text makes these settings in the queue's database, and the exporter in the other one
 _TEXT = {
@@ -88,7 +86,6 @@ class PostgresExporter:
         self._pooled = False
         self._owner = ("", 0)
         self._drawn: int | None = None
-        self._looked = -math.inf
 
     def owned(self, owner: str, epoch: int, drawn: int | None) -> None:
         """Deliver from now on for the server ``owner``, which has owned the export since ``epoch``.
@@ -155,7 +152,7 @@ class PostgresExporter:
 
     def _apply(self, connection: DeadlineConnection, entries: int) -> None:
         applied = connection.execute(_text(self._statements.apply)).rowcount
-        if applied >= entries or self._drawn is None or time.monotonic() < self._looked + _LOOK_SECONDS:
+        if applied >= entries or self._drawn is None:
             return
         (ahead,) = connection.execute(_text(self._statements.ahead), (self._drawn,)).fetchone() or (None,)
         if ahead is not None:
@@ -164,7 +161,6 @@ class PostgresExporter:
                 f"{self._drawn}: this server was restored from an older backup or created again, or another server "
                 "also fills the table (pgcombine export own replaces the table's contents with this server's values)"
             )
-        self._looked = time.monotonic()
 
     def _refuse_former(self, connection: DeadlineConnection) -> None:
         owner, epoch = self._owner
