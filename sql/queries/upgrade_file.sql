@@ -12,13 +12,25 @@ declare
     _role text;
     _lock_timeout constant text := current_setting('lock_timeout');
     _check constant text := current_setting('check_function_bodies');
+    _messages constant text := current_setting('client_min_messages');
 begin
+    perform set_config('client_min_messages', 'warning', true) where _messages <> 'error'; -- no notices of each step
     if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only') = 'on'
        or pg_client_encoding() <> 'UTF8'
     then
         raise exception 'pgcombine''s schema is made in a transaction that is read committed and may write, by a '
             'client with the encoding UTF8, so nothing was changed' using errcode = '55000',
             hint = 'Set default_transaction_isolation, default_transaction_read_only and client_encoding.';
+    end if;
+    select string_agg(p, ', ') into _what
+    from unnest(array['create', 'temporary']) p
+    where not has_database_privilege(current_database(), p)
+      and (p = 'temporary' or to_regnamespace('pgcombine') is null);
+    if _what is not null then
+        raise exception 'the role "%" lacks the privilege % on database "%", so nothing was changed', current_user, _what,
+            current_database() using errcode = '42501',
+            hint = format('Let the database''s owner grant %s on database %I to %I.', _what, current_database(),
+                current_user);
     end if;
     execute $pgcombine_step$
 {lock}
@@ -49,6 +61,7 @@ $pgcombine_step$;
 $pgcombine_step$;
 {revisions}
 {steps}
-    perform set_config('lock_timeout', _lock_timeout, true), set_config('check_function_bodies', _check, true);
+    perform set_config('lock_timeout', _lock_timeout, true), set_config('check_function_bodies', _check, true),
+        set_config('client_min_messages', _messages, true);
 end
 $pgcombine_file$;

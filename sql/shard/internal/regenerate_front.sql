@@ -18,7 +18,7 @@ begin
             select format('select case %s end', string_agg(pgcombine_internal.fill(
                 'when satisfies_hash_partition({updates}::regclass, {shards}, {shard}, {keys}) then {shard}',
                 jsonb_build_object('updates', _updates, 'shards', _front.shards, 'shard', s,
-                    'keys', pgcombine_internal.front_list(_front.columns, 'key', '${number}'))), ' ' order by s))
+                    'keys', pgcombine_internal.front_list(_front.columns, 'key', '$' || '{number}'))), ' ' order by s))
             from generate_series(0, _front.shards - 1) s));
     perform pgcombine_internal.create_functions(_front.queue, _front.columns);
 end
