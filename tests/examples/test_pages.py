@@ -26,6 +26,7 @@ from pgcombine import schema
 
 # Fences that other tests run, and the files of these tests.
 ELSEWHERE = {
+    **{("clients.md", language): "tests/examples/test_clients.py" for language in ("js", "go", "ruby", "php", "java")},
     ("counters.md", "python"): "tests/examples/test_howto.py",
     ("counters.md", "ruby"): "tests/examples/test_howto.py",
     ("switching.md", "python"): "tests/examples/test_switching.py",

@@ -28,12 +28,15 @@ auth_type = any
 pool_mode = {mode}
 default_pool_size = {servers}
 max_client_conn = 200
+{settings}
 """
 
 
 @contextmanager
-def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Iterator[str]:
+def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3, settings: str = "") -> Iterator[str]:
     """Run PgBouncer during the block, with a pool of at most ``servers`` connections to the server.
+
+    ``settings`` are further lines of its configuration.
 
     Yields the URI of the database in ``dsn`` through PgBouncer.
     """
@@ -52,6 +55,7 @@ def pgbouncer(dsn: str, *, mode: str = "transaction", servers: int = 3) -> Itera
                 listen_port=port,
                 mode=mode,
                 servers=servers,
+                settings=settings,
             ),
             encoding="utf-8",
         )
