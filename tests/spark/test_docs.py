@@ -38,14 +38,14 @@ Recipe = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def recipe(spark: Any, conn: psycopg.Connection, dsn: str) -> Recipe:
-    """Returns a function that runs the first ``pieces`` fences of a section (None: all) with given names.
+    """Returns a function that runs the fences of a section with given names.
 
     The function returns the names after the last fence, with their values.
     """
 
-    def recipe(heading: str, pieces: int | None = None, **given: Any) -> dict[str, Any]:
+    def recipe(heading: str, **given: Any) -> dict[str, Any]:
         names = {"spark": spark, "dsn": dsn, "connection": conn, **given}
-        for number, piece in enumerate(sections()[heading][:pieces]):
+        for number, piece in enumerate(sections()[heading]):
             exec(compile(piece, f"{PAGE.name}: {heading}, {number}", "exec"), names)
         return names
 
@@ -63,7 +63,6 @@ def test_tests_run_every_section() -> None:
         "Changes as a stream",
         "Correcting a past run",
         "Errors",
-        "Replaying",
         "Streams",
         "The database",  # tested in test_environment, since the environment must be set before Spark starts
         "Updates together with statements of your own",
@@ -167,23 +166,6 @@ def test_section_correcting_a_run_works(spark: Any, conn: psycopg.Connection, re
     assert one(conn, "select pgcombine.backlog('wc')") == 3 + 4
     combine_all(conn)
     assert values(conn) == {"a": 1, "b": 5, "d": 4}
-
-
-@pytest.mark.wc
-@pytest.mark.slow
-@embedded_only
-def test_section_replaying_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
-    rows = [("2024-02-27", "a", 1), ("2024-02-28", "b", 2), ("2024-02-29", "a", 3)]
-    schema = "day string, word string, n bigint"
-    recipe("Replaying", 1, events=spark.createDataFrame(rows[:2], schema))  # the run of the last day has no rows here
-    rows.append(("2024-02-28", "b", 7))  # ignored, since the run of its day was applied
-    recipe("Replaying", events=spark.createDataFrame(rows, schema), CombineQueue=CombineQueue)
-    combine_all(conn)
-    assert values(conn) == {
-        "a": 1,
-        "b": 2,
-    }  # the run of the last day was applied without rows, so that day's row is ignored, too
-    assert values(conn, "wc_again") == {"a": 4, "b": 9}
 
 
 @pytest.mark.slow
