@@ -20,6 +20,8 @@ from support.pgbouncer import left_behind, pgbouncer
 from support.queues import one, values
 from support.readme import PAGES, fences, statements
 from support.servers import embedded_only
+from support.sessions import in_background
+from support.wait import eventually
 
 from pgcombine.spark.jdbc_driver import find_driver
 
@@ -194,6 +196,25 @@ def test_rails_counts(counting: psycopg.Connection, dsn: str, tmp_path: Path) ->
         assert left_behind(pooled, SERVERS) == []
         assert run(rails, tmp_path, pooled, pooled=True) == [(7, 4), (8, 2)]
     assert values(counting, "page_views") == {7: 4, 8: 2}
+
+
+def test_followers_take_turns(counting: psycopg.Connection, dsn: str) -> None:
+    """A second follower waits for the first, and gets what the first didn't."""
+    counting.execute("insert into pgcombine.page_views_updates (page, n) values (7, 1)")
+    counting.execute("call pgcombine.drain('page_views')")
+    got: list[list[tuple[int, int]]] = []
+
+    def follow() -> None:
+        with psycopg.connect(dsn) as second:
+            got.append(second.execute("select * from news()").fetchall())
+
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    with psycopg.connect(dsn) as first:
+        assert first.execute("select * from news()").fetchall() == [(7, 1)]
+        with in_background(follow):
+            eventually(lambda: one(counting, waiting) == 1, what="the second follower waits")
+            first.commit()
+    assert got == [[]]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
