@@ -27,8 +27,8 @@ begin
     where not has_database_privilege(current_database(), p)
       and (p = 'temporary' or to_regnamespace('pgcombine') is null);
     if _what is not null then
-        raise exception 'the role "%" lacks the privilege % on database "%", so nothing was changed', current_user, _what,
-            current_database() using errcode = '42501',
+        raise exception 'the role "%" lacks the privilege % on database "%", so nothing was changed', current_user,
+            _what, current_database() using errcode = '42501',
             hint = format('Let the database''s owner grant %s on database %I to %I.', _what, current_database(),
                 current_user);
     end if;
