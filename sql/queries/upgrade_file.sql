@@ -3,16 +3,18 @@
 -- tool. The file is one statement: it is applied completely or not at all. It can be applied again.
 do $pgcombine_file$
 declare
-    _known constant text[] := '{known}'; -- the revisions that this file can upgrade from
-    _found text;
-    _baseline text;
+    _search_path constant pg_catalog.text := pg_catalog.current_setting('search_path');
+    _safe_path constant pg_catalog.text := pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    _known constant pg_catalog.text[] := '{known}'; -- the revisions that this file can upgrade from
+    _found pg_catalog.text;
+    _baseline pg_catalog.text;
     _steps integer; -- the number of revisions that the schema has
-    _what text;
-    _owner text;
-    _role text;
-    _lock_timeout constant text := current_setting('lock_timeout');
-    _check constant text := current_setting('check_function_bodies');
-    _messages constant text := current_setting('client_min_messages');
+    _what pg_catalog.text;
+    _owner pg_catalog.text;
+    _role pg_catalog.text;
+    _lock_timeout constant pg_catalog.text := current_setting('lock_timeout');
+    _check constant pg_catalog.text := current_setting('check_function_bodies');
+    _messages constant pg_catalog.text := current_setting('client_min_messages');
 begin
     perform set_config('client_min_messages', 'warning', true) where _messages <> 'error'; -- no notices of each step
     if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only') = 'on'
@@ -62,6 +64,6 @@ $pgcombine_step$;
 {revisions}
 {steps}
     perform set_config('lock_timeout', _lock_timeout, true), set_config('check_function_bodies', _check, true),
-        set_config('client_min_messages', _messages, true);
+        set_config('client_min_messages', _messages, true), set_config('search_path', _search_path, true);
 end
 $pgcombine_file$;

@@ -23,6 +23,40 @@ from pgcombine import schema
 from pgcombine.embedded import programs
 
 ROLE = "pgcombine_administrator"
+# A schema with copies of the functions, binary operators and common types of pg_catalog, which all refuse to work
+SHADOWS = """
+create schema evil;
+do $$
+declare
+    _statement text;
+begin
+    for _statement in
+        select format('create function evil.%I(%s) returns %s language plpgsql as $a$begin raise ''a shadow''; end$a$',
+            p.proname, pg_get_function_identity_arguments(p.oid), p.prorettype::regtype)
+        from pg_proc p
+        where p.pronamespace = 'pg_catalog'::regnamespace and p.prokind = 'f' and p.provariadic = 0 and not p.proretset
+          and p.proargmodes is null and not exists (
+            select from unnest(p.proargtypes::oid[] || p.prorettype) a join pg_type t on t.oid = a
+            where t.typtype = 'p')
+        union all
+        select format('create operator evil.%s (leftarg = %s, rightarg = %s, function = evil.%I)', o.oprname,
+            o.oprleft::regtype, o.oprright::regtype, p.proname)
+        from pg_operator o join pg_proc p on p.oid = o.oprcode
+        where o.oprnamespace = 'pg_catalog'::regnamespace and o.oprkind = 'b' and not exists (
+            select from unnest(p.proargtypes::oid[] || p.prorettype) a join pg_type t on t.oid = a
+            where t.typtype = 'p')
+        union all
+        select format('create domain evil.%1$I as pg_catalog.%1$I check (false)', t)
+        from unnest(array['text', 'name', 'regclass', 'jsonb', 'oid', 'pg_lsn', 'xid8', 'pg_snapshot', 'uuid']) t
+    loop
+        begin
+            execute _statement;
+        exception when undefined_function then -- an operator whose function isn't among the copies
+        end;
+    end loop;
+end
+$$;
+"""
 
 
 def psql(dsn: str, text: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -129,6 +163,19 @@ def test_functions_of_an_older_version_are_replaced(dsn: str) -> None:
         connection.execute("create function pgcombine.pause(queue text, times integer) returns void return null")
     applied(dsn, schema.upgrade_sql())
     assert dump(dsn, "--schema-only") == before
+
+
+def test_nothing_on_the_search_path_is_used(empty_dsn: str, dsn: str) -> None:
+    """The file makes the same schema for a session that finds other functions, operators and types before the usual."""
+    with psycopg.connect(empty_dsn, autocommit=True) as conn:
+        conn.execute(SHADOWS)
+        assert one(conn, "select count(*) from pg_proc where pronamespace = 'evil'::regnamespace") > 1000
+        assert one(conn, "select count(*) from pg_operator where oprnamespace = 'evil'::regnamespace") > 500
+    for _ in "12":
+        applied(make_conninfo(empty_dsn, options="-c search_path=evil,pg_catalog"), schema.upgrade_sql())
+    with psycopg.connect(empty_dsn, autocommit=True) as conn:
+        conn.execute("drop schema evil cascade")
+    same(empty_dsn, dsn)
 
 
 def test_an_error_in_the_middle_changes_nothing(empty_dsn: str) -> None:

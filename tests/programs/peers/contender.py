@@ -19,7 +19,7 @@ from .load import Done, Load, differences, pgbench_load
 
 Consumer = subprocess.Popen[bytes]
 ROOT = Path(__file__).parents[3]
-# The figures of end-to-end rates. Second variants of a contender, such as a queue with one bucket, have only these.
+# The figures of end-to-end rates. PgQ with an event an update has only these.
 WRITES = frozenset({"end-to-end-1", "end-to-end-10", "end-to-end-100"})
 _SQL = Path(__file__).with_name("sql")
 

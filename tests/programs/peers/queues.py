@@ -1,4 +1,4 @@
-"""This queue as a contender: with 4 buckets or 1, combined by one worker."""
+"""This queue as a contender: with 1 bucket or 4, combined by one worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgcombine.bench.figures import enqueue
 from pgcombine.bench.scratch import QUEUE, UPDATES, create_queue, worker
 from pgcombine.database.connect import Connection, one
 
-from .contender import WRITES, Consumer, Contender
+from .contender import Consumer, Contender
 
 
 class Queue(Contender):
@@ -19,10 +19,9 @@ class Queue(Contender):
     totals_query = f"select word, n from pgcombine.{QUEUE}_values"  # noqa: S608
     read_query = f"select n from pgcombine.{QUEUE}_values where word = %s"  # noqa: S608
 
-    def __init__(self, buckets: int, *, only: frozenset[str] = frozenset()) -> None:
+    def __init__(self, buckets: int) -> None:
         self.name = f"pgcombine, {buckets} bucket{'s' if buckets > 1 else ''}"
         self.summary = "this queue; one worker"
-        self.only = only
         self._buckets = buckets
 
     def make(self, connection: Connection) -> None:
@@ -43,4 +42,4 @@ class Queue(Contender):
         return not one(connection, "select exists (select from pgcombine_internal.busy(%s))", QUEUE)[0]
 
 
-QUEUES: tuple[Contender, ...] = (Queue(4), Queue(1, only=WRITES))
+QUEUES: tuple[Contender, ...] = (Queue(1), Queue(4))
