@@ -298,6 +298,7 @@ _BY_SQLSTATE: dict[str, type[PgCombineError]] = {
     "PC046": RebuildInProgressError,
     "PC050": FeedNotFoundError,
     "PC051": OffsetTooOldError,
+    "PC060": WaitTimeoutError,
 }
 
 

@@ -1,5 +1,6 @@
 """The public names. The package ``pgcombine`` imports this module when a program first uses one of them."""
 
+from pgcombine.budget import Budget as Budget
 from pgcombine.errors import PgCombineError as PgCombineError
 from pgcombine.export.entries import Entry as Entry
 from pgcombine.export.entries import Exporter as Exporter

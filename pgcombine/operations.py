@@ -1,6 +1,6 @@
 """Alembic operations for combine queues, and filters that keep autogenerate away from pgcombine's tables.
 
-Import the module in the migrations' ``env.py``. Then ``op`` has five more operations::
+Import the module in the migrations' ``env.py``. Then ``op`` has seven more operations::
 
     import pgcombine.operations
 
@@ -8,8 +8,10 @@ Import the module in the migrations' ``env.py``. Then ``op`` has five more opera
         op.create_combine_queue("wc", key=["word text"], value=["n bigint sum"], delete_when="n = 0", buckets=4)
         op.create_tier("letters", source="wc", key=["left(word, 1) as letter"])
         op.create_rollup("spend", source="requests", key=["customer"], value=["sum(tokens) as tokens"])
+        op.create_budget("seats", key=["show int"])
 
     def downgrade() -> None:
+        op.drop_budget("seats", force=True)
         op.drop_rollup("spend")
         op.drop_combine_queue("letters", force=True)
         op.drop_combine_queue("wc", force=True)
@@ -40,6 +42,7 @@ from alembic.operations import MigrateOperation, Operations
 from psycopg import sql
 from sqlalchemy.exc import DBAPIError
 
+from pgcombine.budget import Budget
 from pgcombine.database.steps import translated_sqlalchemy
 from pgcombine.errors import ConfigError, SchemaMissingError
 from pgcombine.queue.combine_queue import CombineQueue
@@ -50,6 +53,7 @@ SCHEMAS = frozenset({"pgcombine", "pgcombine_internal", "phrasecount"})  # phras
 _OPTIONS = frozenset(inspect.signature(CombineQueue).parameters) - {"name"}
 _TIER_OPTIONS = (_OPTIONS - {"value", "delete_when", "max_backlog"}) | {"source", "existing"}
 _ROLLUP_OPTIONS = frozenset(inspect.signature(Rollup).parameters) - {"name"}
+_BUDGET_OPTIONS = frozenset(inspect.signature(Budget).parameters) - {"name"}
 
 Option = str | int | bool | timedelta | None | Sequence[str]
 
@@ -212,13 +216,58 @@ class DropRollup(DropCombineQueue):
     function = "pgcombine.drop_rollup"
 
 
-Operation = CreateCombineQueue | CreateTier | CreateRollup | DropCombineQueue
+@Operations.register_operation("create_budget")
+class CreateBudget(MigrateOperation):
+    """``op.create_budget(budget, key=[…], amount="bigint")``."""
+
+    def __init__(self, queue: str, options: dict[str, Option]) -> None:
+        self.queue = queue
+        self.options = options
+
+    @classmethod
+    def create_budget(cls, operations: Operations, budget: str, *, key: Sequence[str], **options: Option) -> None:
+        """Create amounts from which transactions take, as ``pgcombine.create_budget`` does.
+
+        ``options`` are further options of :class:`pgcombine.Budget`. Raises the errors of ``op.create_combine_queue``.
+        """
+        operations.invoke(cls(budget, {"key": list(key), **options}))
+
+    def reverse(self) -> DropBudget:
+        """Return the operation that drops the budget."""
+        return DropBudget(self.queue, force=True)
+
+    function = "pgcombine.create_budget"
+
+    @property
+    def call(self) -> str:
+        """The SQL statement of this operation."""
+        return _call(self.function, self.queue, self.options, _BUDGET_OPTIONS)
+
+
+@Operations.register_operation("drop_budget")
+class DropBudget(DropCombineQueue):
+    """``op.drop_budget(budget, force=False)``."""
+
+    @classmethod
+    def drop_budget(cls, operations: Operations, budget: str, *, force: bool = False) -> None:
+        """Drop a budget with its queue. Without ``force``, raises QueueNotEmptyError if amounts are held.
+
+        Also raises the errors of ``op.drop_combine_queue``, and InvalidDefinitionError if the queue isn't a budget.
+        """
+        operations.invoke(cls(budget, force=force))
+
+    function = "pgcombine.drop_budget"
+
+
+Operation = CreateCombineQueue | CreateTier | CreateRollup | CreateBudget | DropCombineQueue
 
 
 @Operations.implementation_for(CreateCombineQueue)
 @Operations.implementation_for(CreateTier)
 @Operations.implementation_for(CreateRollup)
+@Operations.implementation_for(CreateBudget)
 @Operations.implementation_for(DropCombineQueue)
+@Operations.implementation_for(DropBudget)
 @Operations.implementation_for(DropRollup)
 def _run(operations: Operations, operation: Operation) -> None:
     """Run the statement; offline, print it."""

@@ -43,7 +43,20 @@ NEEDS = {
 # These folders and files test Python, or sessions that run the statements of other tests at the same time. Neither
 # depends on the server's version.
 ONE_SERVER = {
-    *("bench", "chaos", "cli", "concurrency", "deploy", "doctor", "examples", "export", "feed", "metrics", "programs"),
+    *(
+        "bench",
+        "budget",
+        "chaos",
+        "cli",
+        "concurrency",
+        "deploy",
+        "doctor",
+        "examples",
+        "export",
+        "feed",
+        "metrics",
+        "programs",
+    ),
     "queue",
     *("rollup", "runtime", "spark", "support", "web", "worker"),
     *("test_advisory_locks", "test_move_shard", "test_monitoring", "test_upgrade_waits"),

@@ -10,7 +10,7 @@ from support.packages import PACKAGE, ROOT
 
 NAMES = re.compile(
     r"export|handoff|\bhints\b|hinted|(?<!session_)replica(?! identity|tion[ _]slot|tion_role)|replay|spark|rollup|"
-    r"[._]feed\b|\bfeed_|change_(log|bucket)|shard|phrasecount|\bweb(hook)?\b",
+    r"[._]feed\b|\bfeed_|change_(log|bucket)|shard|budget|phrasecount|\bweb(hook)?\b",
     re.IGNORECASE,
 )
 PACKAGES = ("database", "embedded", "runtime", "queue", "worker")
@@ -60,6 +60,7 @@ def test_core_names_no_component() -> None:
         "from pgcombine.front_shard s",
         "grant usage on schema phrasecount to public",
         "-- the web page",
+        "perform pgcombine_internal.tend_budget('seats')",
     ],
 )
 def test_check_finds_a_component(line: str) -> None:

@@ -299,7 +299,7 @@ comment on table pgcombine.component_table is
 create table pgcombine.hook (
     event text not null
         check (event in ('close', 'closed', 'rebucketing', 'rebucket', 'post_restore', 'generated', 'regenerate',
-            'clean_up', 'upkeep', 'verify', 'enqueue', 'view')),
+            'clean_up', 'upkeep', 'verify', 'enqueue', 'view', 'drain')),
     query text not null
 );
 comment on table pgcombine.hook is
@@ -308,9 +308,10 @@ comment on table pgcombine.hook is
     'post_restore: post_restore runs it. verify: verify returns their rows. regenerate: recreates generated objects. '
     'generated: returns names of functions that no file makes, which an upgrade keeps. clean_up: workers run it every '
     'ten minutes, and log its rows: kind and number of removed objects. upkeep: returns statements. Workers run each '
-    'every few seconds, and repeat it while it returns true. enqueue: enqueue runs it if there is no queue $1, with '
+    'every half second, and repeat it while it returns true. enqueue: enqueue runs it if there is no queue $1, with '
     'the token $2 and the updates $3. It returns the number of appended updates, or null if the component has nothing '
-    'of this name. view: returns the name of the view that shows the queue, where it isn''t <queue>_current.';
+    'of this name. view: returns the name of the view that shows the queue, where it isn''t <queue>_current. drain: '
+    'enqueues what is due before drain combines.';
 
 -- changes: feeds and exports ------------------------------------------------------------------------------------------
 
@@ -713,6 +714,18 @@ create table pgcombine.rollup_part (
 comment on table pgcombine.rollup_part is 'One row for each table whose rows count in a rollup.';
 comment on column pgcombine.rollup_part.part is
     'The source of the rollup, one of its partitions, or a table that inherits from it.';
+
+-- budgets -------------------------------------------------------------------------------------------------------------
+
+create table pgcombine.budget (
+    queue      text primary key references pgcombine.queue on delete cascade,
+    amount     text not null,
+    chips      integer not null check (chips between 1 and 1000),
+    created_at timestamptz not null default now()
+);
+comment on table pgcombine.budget is 'One row for each budget, whose queue has the same name.';
+comment on column pgcombine.budget.amount is 'Type of the amounts.';
+comment on column pgcombine.budget.chips is 'Into how many chips an added amount is divided.';
 
 -- shards --------------------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ PARTS = {
     "Data": {
         "queue": ("queues:queue", "Make, show, pause, rebucket and drop queues"),
         "rollup": ("rollups:rollup", "Aggregates of tables: make, backfill, verify and drop"),
+        "budget": ("budgets:budget", "Amounts to take from: make, show, verify and drop"),
         "enqueue": ("data:enqueue", "Enqueue the updates of a file"),
         "initialize": ("data:initialize", "Load values of a file into an empty queue"),
         "values": ("data:values", "Print or save all combined values"),

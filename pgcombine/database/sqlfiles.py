@@ -14,7 +14,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 # in the order of their installation
-COMPONENTS = ("core", "feed", "export", "handoff", "spark", "rollup", "shard")
+COMPONENTS = ("core", "feed", "export", "handoff", "spark", "rollup", "shard", "budget")
 # A header begins with the calls; a call may take several lines. The purpose is the first sentence after the calls.
 _HEADER = re.compile(r"(?:-- (?:call )?pgcombine\.(?P<name>\w+)(?:\(.*)?\n|--   .*\n)+(?P<purpose>(?s:-- .*?\.))\s")
 # the calls, the purpose and the rest of a header

@@ -22,7 +22,7 @@ from pgcombine import operations
 from pgcombine.django.apps import is_used
 from pgcombine.operations import Option
 
-__all__ = ["add_observer", "create_queue", "create_rollup", "create_tier"]
+__all__ = ["add_observer", "create_budget", "create_queue", "create_rollup", "create_tier"]
 
 
 class RunStatement(RunSQL):
@@ -67,6 +67,15 @@ def create_rollup(rollup: str, *, source: str, key: Sequence[str], value: Sequen
     return _reversible(operations.CreateRollup(rollup, made))
 
 
+def create_budget(budget: str, *, key: Sequence[str], **options: Option) -> RunSQL:
+    """Return an operation that creates amounts from which transactions take, as ``pgcombine.create_budget`` does.
+
+    ``options`` are further options of :class:`pgcombine.Budget`. Raises ConfigError for an unknown option. The reverse
+    operation drops the budget with its queue.
+    """
+    return _reversible(operations.CreateBudget(budget, {"key": list(key), **options}))
+
+
 def add_observer(queue: str, observer: str, statement: str) -> RunSQL:
     """Return an operation that adds an observer, as ``pgcombine.add_observer`` does."""
     name, of = operations.literal(observer), operations.literal(queue)
@@ -77,6 +86,9 @@ def add_observer(queue: str, observer: str, statement: str) -> RunSQL:
 
 
 def _reversible(
-    operation: operations.CreateCombineQueue | operations.CreateTier | operations.CreateRollup,
+    operation: operations.CreateCombineQueue
+    | operations.CreateTier
+    | operations.CreateRollup
+    | operations.CreateBudget,
 ) -> RunSQL:
     return RunStatement(operation.call, operation.reverse().call)

@@ -66,6 +66,7 @@ def drain(
         queues.require(connection, [name])
         require_work(connection, [name])
         python_pass.declare(connection, given)
+        connection.execute("select pgcombine_internal.before_drain(%s)", (name,))
         failures = _run_passes(connection, given, count, began, timeout)
         _reclaim(connection, name)
         if failures:

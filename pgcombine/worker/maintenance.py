@@ -30,7 +30,7 @@ SMALL_SEGMENT = 128 * 1024  # bytes; a segment up to this size may keep combined
 POST_RESTORE_EVERY_SECONDS = 1.0
 BACKLOG_EVERY_SECONDS = 1.0
 CLEAN_EVERY_SECONDS = 600.0
-UPKEEP_EVERY_SECONDS = 5.0
+UPKEEP_EVERY_SECONDS = 0.5
 OLD_SECONDS = 60.0  # the age from which a snapshot counts as old, by default
 WATCH_EVERY_SECONDS = 60.0
 

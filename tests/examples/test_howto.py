@@ -1,4 +1,4 @@
-"""The how-to pages: a counter moves to a queue under load, and debits don't overdraw."""
+"""The how-to page about counters: a counter moves to a queue under load."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
-from collections import Counter
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,9 +19,9 @@ from support.orm import django_on
 from support.queues import combine_all, one, values
 from support.readme import PAGES, fences
 from support.servers import embedded_only
-from support.sessions import in_background, workers
+from support.sessions import workers
 
-COUNTERS, BALANCES = (page for name in ("counters.md", "balances.md") for page in PAGES if page.name == name)
+(COUNTERS,) = (page for page in PAGES if page.name == "counters.md")
 
 
 def statements(page: Path) -> list[list[str]]:
@@ -215,31 +213,3 @@ def test_rails_migration_makes_the_queue(blog: psycopg.Connection) -> None:
     (drop,) = re.findall(r'execute "(.*)"', fence)
     blog.execute(drop.encode())
     assert one(blog, "select count(*) from pgcombine.queue") == 0
-
-
-@pytest.fixture
-def balances(conn: psycopg.Connection) -> psycopg.Connection:
-    for statement in statements(BALANCES)[0]:
-        conn.execute(statement.encode())
-    return conn
-
-
-@embedded_only
-def test_debits_never_overdraw(balances: psycopg.Connection, dsn: str) -> None:
-    """From a balance of 100, concurrent debits of 30 take exactly 90."""
-    _, (_, lock, debit, _), _ = statements(BALANCES)
-    together = threading.Barrier(WRITERS)
-    taken = Counter[bool]()
-
-    def spend() -> None:
-        with psycopg.connect(dsn) as connection:
-            together.wait(timeout=30)
-            for _ in range(5):
-                with connection.transaction():
-                    connection.execute(lock.encode())
-                    taken[connection.execute(debit.encode()).rowcount == 1] += 1
-
-    with in_background(*[spend] * WRITERS), workers(dsn, "balance"):
-        pass
-    assert taken == {True: 3, False: 5 * WRITERS - 3}
-    assert dict(balances.execute("select * from pgcombine.balance_current").fetchall()) == {1: 10, 2: 20}

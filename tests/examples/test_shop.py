@@ -154,9 +154,11 @@ def upgrade():
         filter="product <> ':no %s'",
         slice_by="id",
     )
+    op.create_budget("seats", key=['"a:b %" text'], amount="numeric(14,2)")
 
 
 def downgrade():
+    op.drop_budget("seats")
     op.drop_rollup("kinds")
     op.drop_combine_queue("odder")
     op.drop_combine_queue("odd")
@@ -194,6 +196,7 @@ def test_migrations_keep_definitions_unchanged(
     assert r"it''s :x, 5 % of \n" in stored
     conn.execute("insert into orders (customer, product, units) values ('ann', 'tea', 2), ('bob', ':no %s', 1)")
     assert conn.execute("select * from pgcombine.kinds").fetchall() == [("tea:x %", 2)]
+    assert conn.execute("select pgcombine.seats_take(':x %', 0.01)").fetchall() == [(False,)]
     combine_all(conn, "odder")
     down = configured(dsn, monkeypatch)
     command.downgrade(down, "0003:0002" if offline else "0002", sql=offline)

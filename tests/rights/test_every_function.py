@@ -67,6 +67,7 @@ def fill(conn: psycopg.Connection) -> Values:
     conn.execute("create schema app; grant usage on schema app to public; create table app.doc (body text)")
     conn.execute("insert into app.doc values ('a')")
     conn.execute("select pgcombine.create_rollup('docs', 'app.doc', '{body}', '{count(*) as n,max(body) as top}')")
+    conn.execute("select pgcombine.create_budget('seats', array['show integer'])")
     conn.execute("select pgcombine_internal.handoff_handshake('a')")
     conn.execute("select pgcombine_internal.handoff_register('b', 'host=b user=app')")
     return {
@@ -127,6 +128,13 @@ def fill(conn: psycopg.Connection) -> Values:
         "statement text": ["select 1"],
         "wait boolean": [True, False],
         "repair boolean": [True, False],
+        # parameters about budgets
+        "show integer": [7],
+        "show integer[]": [[7]],
+        "amount bigint": [1],
+        "amounts bigint[]": [[1]],
+        "hold text": ["h"],
+        "for_at_most interval": ["1 min"],
     }
 
 

@@ -19,8 +19,8 @@ CREATES = re.compile(
 
 def test_files_are_applied_in_order() -> None:
     applied = list(FILES)
-    components = ["core", "feed", "export", "handoff", "spark", "rollup", "shard"]
-    grants = [f"{component}/grants.sql" for component in ("core", "feed", "rollup", "shard")]
+    components = ["core", "feed", "export", "handoff", "spark", "rollup", "shard", "budget"]
+    grants = [f"{component}/grants.sql" for component in ("core", "feed", "rollup", "shard", "budget")]
     assert applied[-len(grants) :] == grants
     parts = [tuple(path.split("/")[:2]) for path in applied if path not in grants]
     kinds = ["public", "internal", "combiners.sql", "triggers", "views", "component.sql"]

@@ -23,7 +23,7 @@ PACKAGES = [
     *("database", "embedded", "runtime"),
     "schema",
     "queue",
-    "rollup",
+    *("rollup", "budget"),
     *("operations", "django"),
     "worker",
     "testing",
@@ -32,7 +32,7 @@ PACKAGES = [
     *("spark", "phrasecount", "bench", "doctor", "web", "cli"),
 ]
 # Packages of one set don't import each other.
-SIBLINGS = [{"export", "feed", "handoff", "rollup", "shard"}]
+SIBLINGS = [{"export", "feed", "handoff", "rollup", "shard", "budget"}]
 FACADE = "__init__"  # the public names: pgcombine itself, and facade.py, which lists them
 
 

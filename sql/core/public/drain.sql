@@ -29,6 +29,7 @@ begin
     perform pgcombine_internal.require_right(drain.queue, 'work');
     perform pgcombine_internal.refuse_copied();
     updates := 0;
+    perform pgcombine_internal.before_drain(drain.queue);
     while _claimed < 100 loop
         _claimed := _claimed + 1;
         -- after a pass without updates the bucket has no old failure (see forget_failure)

@@ -1,5 +1,6 @@
 -- pgcombine_internal.right_privileges(right, queue [, lacking]) → (privileges, object)
--- Returns the privileges of a right in the wording of GRANT and REVOKE, such as select on pgcombine.wc_values.
+-- Returns the privileges of a right in the wording of GRANT and REVOKE, such as select on pgcombine.wc_values. The
+-- privilege execute is one on functions.
 --   queue    a queue; null: the privileges that depend on no queue. The right work has all tables of the schema
 --   lacking  of the tables, only those on which this role has none of the privileges of the right work; null: all
 create or replace function pgcombine_internal.right_privileges("right" text, queue text, lacking name default null,
@@ -14,7 +15,11 @@ as $$
         select l.object where l.object ~ '[.]' and right_privileges.queue is null
         union all
         select r::text from to_regclass('pgcombine.' || quote_ident(right_privileges.queue || l.object)) r
-        where l.object !~ '[.]' and r is not null) t (object)
+        where l.object !~ '[.]' and r is not null
+        union all
+        select format('function %s', p.oid::regprocedure) from pg_proc p
+        where l.privileges = 'execute' and p.pronamespace = 'pgcombine'::regnamespace
+          and p.proname = right_privileges.queue || l.object) t (object)
     cross join lateral (
         select l.privileges where l.privileges not like '%(*)%'
         union all -- only the columns of the queue's definition, not pgcombine_tx

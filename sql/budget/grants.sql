@@ -1,0 +1,2 @@
+-- Every role may see the definitions of budgets.
+grant select on pgcombine.budget to public;

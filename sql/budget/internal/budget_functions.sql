@@ -1,0 +1,215 @@
+-- pgcombine_internal.budget_functions(budget) → (name, parameters, result, options, body, comment)
+-- Returns the functions of a budget, a row for each (see create_budget). The public ones run with their owner's rights,
+-- so that nothing else changes chips. <budget>_gather only takes from chips. Each of its statements has a new snapshot:
+--   1. It takes from a free chip. _take has this in one statement with the update, since the call is hot.
+--   2. It refuses if all chips as they were committed don't suffice, whatever the transactions in progress do.
+--   3. It gathers free chips, the largest first. Two sessions could each get a half, so the second waits for the first
+--      at the gate: the chip 0, which nobody sees, since its transaction deletes it. The unique index makes the second
+--      session wait. Any role could hold an advisory lock. If no single chip would suffice, it waits for those in use.
+--   4. It gives back what it has gathered: the end of the subtransaction unlocks it.
+--   5. It waits for a chip that would suffice, and splits it. So there are soon as many as are used at a time.
+create or replace function pgcombine_internal.budget_functions(budget pgcombine.budget)
+returns table (name text, parameters text, result text, options text, body text, comment text)
+language plpgsql stable
+as $$
+declare
+    _queue constant text := (budget).queue;
+    _type constant text := (budget).amount;
+    _bare constant text := split_part(_type, '(', 1);
+    _keys constant integer := (select count(*) from pgcombine.queue_column c where c.queue = _queue and c.role = 'key');
+    _key constant text := pgcombine_internal.column_list(_queue, 'key', '{name} {type}');
+    _same constant text := pgcombine_internal.column_list(_queue, 'key', 'c.{name} {equals} ${number}', ' and ');
+    _parts constant jsonb := jsonb_build_object(
+        'budget', _queue, 'chips', format('pgcombine.%I', _queue || '_chips'),
+        'holds', format('pgcombine.%I', _queue || '_holds'), 'updates', format('pgcombine.%I', _queue || '_updates'),
+        'gather', format('pgcombine_internal.%I', _queue || '_gather'), 'parts', (budget).chips,
+        'take', format('pgcombine.%I', _queue || '_take'), 'settle', format('pgcombine.%I', _queue || '_settle'),
+        'type', _type, 'bare', _bare, 'keys', pgcombine_internal.column_list(_queue, 'key'), 'same', _same,
+        'given', pgcombine_internal.column_list(_queue, 'key', '${number}'),
+        'held', pgcombine_internal.column_list(_queue, 'key', '_hold.{name}'),
+        'numbers', pgcombine_internal.column_list(_queue, 'key', 'k{number}'),
+        'picked', pgcombine_internal.column_list(_queue, 'key', '_key.k{number}'),
+        'lengths', pgcombine_internal.column_list(_queue, 'key', format('cardinality(${number}) = cardinality($%s)',
+            _keys + 1), ' and '),
+        'n', '$' || _keys + 1, 'wait', '$' || _keys + 2, 'hold', '$' || _keys + 2, 'limit', '$' || _keys + 3,
+        'long', '$' || _keys + 4,
+        'fits', case when _type <> _bare then format(' and $%s = $%1$s::%s', _keys + 1, _type) end,
+        'finite', case when _bare = 'numeric' then format(' and $%s < ''Infinity''', _keys + 1) end);
+    _checked constant text := '
+    if ({n} > 0{finite}{fits} and num_nulls({given}) = 0) is not true then
+        raise exception ''budget "{budget}" can''''t use the key and the amount %'', row({given}, {n})
+            using errcode = ''PC004'', hint = ''no column of the key is null, and the amount is a positive {type}'';
+    end if;';
+    _larger constant text := '
+        update {chips} c set amount = c.amount - {n}
+        where {same} and c.chip = (
+            select c.chip from {chips} c where {same} and c.amount > {n}
+            order by c.chip limit 1 for update skip locked)';
+    _definer constant text := 'security definer set search_path = pg_catalog, pg_temp';
+begin
+    return query
+    select f.name, f.parameters, f.result, f.options, E'\n#variable_conflict use_column' || pgcombine_internal.fill(
+        f.body, _parts || jsonb_build_object('checked', pgcombine_internal.fill(_checked, _parts),
+        'larger', pgcombine_internal.fill(_larger, _parts))), f.comment
+    from (values
+        ('_add', format('%s, amount %s', _key, _bare), 'void', _definer, '
+begin{checked}
+    insert into {updates} ({keys}, available) values ({given}, {n});
+    insert into {chips} ({keys}, amount) select {given}, a from pgcombine_internal.split_amount({n}, {parts}) a;
+end
+', 'Adds an amount to a key. Waits for nobody.'),
+        ('_take', format('%s, amount %s, wait boolean default true', _key, _bare), 'boolean', _definer, '
+begin{checked}
+    with taken as ({larger}
+        returning c.chip)
+    insert into {updates} ({keys}, available) select {given}, - {n} from taken;
+    if not found then
+        if not {gather}({given}, {n}, {wait}) then
+            return false;
+        end if;
+        insert into {updates} ({keys}, available) values ({given}, - {n});
+    end if;
+    return true;
+end
+', 'Takes an amount from a key. Returns false if the key hasn''t got it.'),
+        ('_hold', format('%s, amount %s, hold text, for_at_most interval, wait boolean default true', _key, _bare),
+         'boolean', _definer, '
+begin{checked}
+    if (length({hold}) between 1 and 200 and {limit} > interval ''0'' and isfinite(now() + {limit})) is not true then
+        raise exception ''budget "{budget}" can''''t hold for % under the name %'', coalesce({limit}::text, ''null''),
+            quote_nullable({hold}) using errcode = ''PC004'', hint = ''a name has 1 to 200 characters'';
+    end if;
+    if not {gather}({given}, {n}, {long}) then
+        return false;
+    end if;
+    insert into {holds} (hold, {keys}, amount, expires) values ({hold}, {given}, {n}, clock_timestamp() + {limit})
+    on conflict do nothing;
+    if not found then
+        raise exception ''budget "{budget}" has a hold %'', quote_literal({hold}) using errcode = ''PC002'',
+            hint = ''settle or release it, or choose another name'';
+    end if;
+    insert into {updates} ({keys}, available, held) values ({given}, - {n}, {n});
+    return true;
+end
+', 'Takes an amount for some time, until the hold is settled, released or expired. Returns false as _take does.'),
+        ('_settle', format('hold text, amount %s', _bare), 'boolean', _definer, '
+declare
+    _hold {holds};
+begin
+    delete from {holds} h where h.hold = $1 returning h.* into _hold;
+    if not found then
+        return false;
+    end if;
+    if ($2 between 0 and _hold.amount and $2 = $2::{type}) is not true then
+        raise exception ''hold % of budget "{budget}" can''''t be settled with %'', quote_literal($1),
+            coalesce($2::text, ''null'') using errcode = ''PC004'',
+            hint = format(''it holds %s: settle 0 to this, and take what it lacks'', _hold.amount);
+    end if;
+    insert into {updates} ({keys}, available, held) values ({held}, _hold.amount - $2, - _hold.amount);
+    insert into {chips} ({keys}, amount) select {held}, _hold.amount - $2 where _hold.amount > $2;
+    return true;
+end
+', 'Ends a hold: takes an amount of it, and gives the rest back. Returns false if there is no such hold.'),
+        ('_release', 'hold text', 'boolean', _definer, '
+begin
+    return {settle}($1, 0);
+end
+', 'Ends a hold, and gives all of it back. Returns false if there is no such hold.'),
+        ('_take_all', format('%s, amounts %s[], wait boolean default true',
+            pgcombine_internal.column_list(_queue, 'key', '{name} {type}[]'), _bare), 'boolean', _definer, '
+declare
+    _key record;
+begin
+    if ({lengths} and cardinality({n}) > 0 and 0 < all ({n})) is not true then
+        raise exception ''budget "{budget}" can''''t take the amounts %'', coalesce({n}::text, ''null'')
+            using errcode = ''PC004'', hint = ''give a positive amount for each key, in arrays of equal length'';
+    end if;
+    for _key in
+        select {numbers}, sum(a)::{bare} as amount from unnest({given}, {n}) k ({numbers}, a)
+        group by {numbers} order by {numbers}
+    loop
+        if not {take}({picked}, _key.amount, {wait}) then
+            raise exception using errcode = ''PC098'';
+        end if;
+    end loop;
+    return true;
+exception when sqlstate ''PC098'' then
+    return false;
+end
+', 'Takes from several keys, all or nothing: an array for each key column, and one of the amounts.'),
+        ('_gather', format('%s, amount %s, wait boolean', _key, _bare), 'boolean', '', '
+declare
+    _total numeric;
+    _most numeric;
+    _cursor refcursor;
+    _chip record;
+    _chips bigint[];
+    _sum numeric;
+    _parts integer := 1;
+begin
+    loop{larger};
+        if found then
+            return true;
+        end if;
+        select sum(c.amount), max(c.amount) into _total, _most from {chips} c where {same};
+        if (_total >= {n}) is not true then
+            return false;
+        end if;
+        delete from {chips} c
+        where {same} and c.chip = (
+            select c.chip from {chips} c where {same} and c.amount = {n}
+            order by c.chip limit 1 for update skip locked);
+        if found then
+            return true;
+        end if;
+        begin
+            _chips := array[]::bigint[];
+            _sum := 0;
+            if {wait} then -- the gate
+                insert into {chips} ({keys}, chip, amount) values ({given}, 0, 0) on conflict do nothing;
+                delete from {chips} c where {same} and c.chip = 0;
+            end if;
+            for _round in 1 .. case when {wait} and _most < {n} then 2 else 1 end loop
+                if _round = 1 then
+                    open _cursor for select c.chip, c.amount from {chips} c where {same}
+                        order by c.amount desc, c.chip for update skip locked;
+                else
+                    open _cursor for select c.chip, c.amount from {chips} c where {same} and c.chip <> all (_chips)
+                        order by c.chip for update;
+                end if;
+                while _sum < {n} loop
+                    fetch _cursor into _chip;
+                    exit when not found;
+                    _chips := _chips || _chip.chip;
+                    _sum := _sum + _chip.amount;
+                end loop;
+                close _cursor;
+            end loop;
+            if _sum < {n} then
+                raise exception using errcode = ''PC098'';
+            end if;
+        exception when sqlstate ''PC098'' then
+            _chips := null;
+        end;
+        if _chips is null then
+            if not {wait} then
+                raise exception ''transactions in progress decide whether % of budget "{budget}" has %'', row({given}),
+                    {n} using errcode = ''PC060'', hint = ''try again, or give wait => true'';
+            end if;
+            begin
+                select array[c.chip], c.amount into strict _chips, _sum from {chips} c
+                where {same} and c.amount >= {n} order by random() limit 1 for update;
+                _parts := case when _sum / 3 >= {n} then 2 else 1 end;
+            exception when no_data_found then
+                continue;
+            end;
+        end if;
+        delete from {chips} c where {same} and c.chip = any (_chips);
+        insert into {chips} ({keys}, amount)
+        select {given}, a from pgcombine_internal.split_amount(_sum - {n}, _parts) a where _sum > {n};
+        return true;
+    end loop;
+end
+', 'Takes an amount from the chips of a key.')) f (name, parameters, result, options, body, comment);
+end
+$$;

@@ -1,0 +1,389 @@
+"""Budgets: their definition, each call, input that is refused, rights, and the queue of the same name."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors
+from support.budgets import call, has, make_budget, problems
+from support.queues import combine_all, one, rows
+from support.roles import Login
+from support.sessions import in_background, waits, workers
+from support.states import raises_state
+from support.wait import eventually
+
+from pgcombine import schema
+
+
+def test_take_takes_what_there_is(seats: psycopg.Connection) -> None:
+    call(seats, "add", 7, 500)
+    assert call(seats, "take", 7, 2)
+    assert has(seats) == {7: (498, 0)}
+    assert not call(seats, "take", 7, 499)
+    assert call(seats, "take", 7, 498)
+    assert not call(seats, "take", 7, 1)
+    assert not call(seats, "take", 8, 1)
+    assert has(seats) == {}
+    assert rows(seats, "seats_current") == [(7, 0, 0)]
+    assert problems(seats) == []
+
+
+@pytest.mark.parametrize("amount", [1, 5, 16, 31, 500, 2**62])
+def test_added_amount_is_divided_into_chips(seats: psycopg.Connection, amount: int) -> None:
+    call(seats, "add", 7, amount)
+    chips = [chip for (chip,) in seats.execute("select amount from pgcombine.seats_chips")]
+    assert len(chips) == min(amount, 16)
+    assert sum(chips) == amount
+    assert max(chips) - min(chips) <= 1
+    assert call(seats, "take", 7, amount)
+
+
+def test_holds_are_settled_or_released_once(seats: psycopg.Connection) -> None:
+    call(seats, "add", 7, 10)
+    for hold in ("a", "b"):
+        assert call(seats, "hold", 7, 4, hold=hold, for_at_most="10 min")
+    assert not call(seats, "hold", 7, 4, hold="c", for_at_most="10 min")
+    assert has(seats) == {7: (2, 8)}
+    assert call(seats, "settle", "a", 1)
+    assert has(seats) == {7: (5, 4)}
+    assert call(seats, "release", "b")
+    assert has(seats) == {7: (9, 0)}
+    for hold in ("a", "b", "c"):
+        assert not call(seats, "settle", hold, 1)
+        assert not call(seats, "release", hold)
+    assert rows(seats, "seats_current") == [(7, 9, 0)]
+
+
+def test_hold_of_all_is_settled_with_all(seats: psycopg.Connection) -> None:
+    call(seats, "add", 7, 10)
+    assert call(seats, "hold", 7, 10, hold="a", for_at_most="1 min")
+    assert has(seats) == {7: (0, 10)}
+    assert call(seats, "settle", "a", 10)
+    assert has(seats) == {}
+
+
+def test_take_all_takes_from_all_keys_or_none(seats: psycopg.Connection) -> None:
+    for show in (1, 2, 3):
+        call(seats, "add", show, 10)
+    assert call(seats, "take_all", [3, 1, 3], [2, 10, 3])
+    assert has(seats) == {2: (10, 0), 3: (5, 0)}
+    assert not call(seats, "take_all", [2, 3], [1, 6])
+    assert has(seats) == {2: (10, 0), 3: (5, 0)}
+    assert problems(seats) == []
+
+
+def test_expired_holds_are_given_back(seats: psycopg.Connection, dsn: str) -> None:
+    call(seats, "add", 7, 10)
+    call(seats, "hold", 7, 4, hold="a", for_at_most="1 ms")
+    call(seats, "hold", 7, 3, hold="b", for_at_most="10 min")
+    seats.execute("call pgcombine.drain('seats')")
+    assert has(seats) == {7: (7, 3)}
+    assert rows(seats, "seats_values") == [(7, 7, 3)]
+    with workers(dsn):
+        call(seats, "hold", 7, 2, hold="c", for_at_most="0.2 s")
+        eventually(lambda: has(seats) == {7: (7, 3)}, timeout=1.2, what="the hold is given back")
+    assert problems(seats) == []
+
+
+def test_python_drain_gives_expired_holds_back(seats: psycopg.Connection, dsn: str) -> None:
+    from pgcombine import drain
+
+    call(seats, "add", 7, 10)
+    call(seats, "hold", 7, 4, hold="a", for_at_most="1 ms")
+    drain(dsn, "seats")
+    assert rows(seats, "seats_values") == [(7, 10, 0)]
+
+
+def test_upkeep_merges_small_chips(seats: psycopg.Connection, dsn: str) -> None:
+    for number in range(100):
+        call(seats, "add", 7, 1)
+        call(seats, "add", number + 10, 1)
+    with psycopg.connect(dsn) as other:
+        assert call(other, "take", 7, 1)  # this chip is in use
+        seats.execute("select pgcombine_internal.tend_budget(b) from pgcombine.budget b")
+        # the largest sixteen, the others as one, and perhaps the one in use
+        assert one(seats, "select count(*) from pgcombine.seats_chips where show = 7") in {17, 18}
+        assert one(seats, "select count(*) from pgcombine.seats_chips where show > 7") == 100
+    assert has(seats)[7] == (99, 0)
+    assert problems(seats) == []
+
+
+def test_waiting_takes_split_chips(conn: psycopg.Connection, dsn: str) -> None:
+    make_budget(conn, chips=1)
+    call(conn, "add", 7, 100)
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
+        call(first, "take", 7, 1)
+        with in_background(lambda: call(second, "take", 7, 1)) as (taken,):
+            waits(conn, second.info.backend_pid)
+            first.commit()
+            assert taken.result(30)
+    assert rows(conn, "seats_chips") != []
+    assert sorted(amount for (amount,) in conn.execute("select amount from pgcombine.seats_chips")) == [49, 49]
+
+
+@pytest.mark.parametrize("function", ["add", "take", "hold", "take_all"])
+@pytest.mark.parametrize("amount", [0, -1, None])
+def test_amount_that_is_not_positive_is_refused(seats: psycopg.Connection, function: str, amount: int | None) -> None:
+    call(seats, "add", 7, 5)
+    arguments: list[Any] = [[7], [amount]] if function == "take_all" else [7, amount]
+    named = {"hold": "a", "for_at_most": "1 min"} if function == "hold" else {}
+    with raises_state("PC004", "seats", "" if amount is None else amount):
+        call(seats, function, *arguments, **named)
+    assert has(seats) == {7: (5, 0)}
+
+
+@pytest.mark.parametrize("amount", ["NaN", "Infinity", "-Infinity", "0.001", "-1"])
+@pytest.mark.parametrize("function", ["add", "take"])
+def test_odd_decimal_amounts_are_refused(conn: psycopg.Connection, function: str, amount: str) -> None:
+    make_budget(conn, "money", amount="numeric(14,2)")
+    call(conn, "add", 1, Decimal("9.99"), budget="money")
+    with raises_state("PC004", amount, "numeric(14,2)"):
+        call(conn, function, 1, Decimal(amount), budget="money")
+    assert not call(conn, "take", 1, Decimal("10"), budget="money")
+    assert call(conn, "take", 1, Decimal("9.99"), budget="money")
+
+
+@pytest.mark.parametrize("amount", ["NaN", "Infinity"])
+def test_odd_numeric_amounts_are_refused(conn: psycopg.Connection, amount: str) -> None:
+    make_budget(conn, "money", amount="numeric")
+    with raises_state("PC004", amount):
+        call(conn, "add", 1, Decimal(amount), budget="money")
+    call(conn, "add", 1, Decimal("0.001"), budget="money")
+    assert call(conn, "take", 1, Decimal("0.0005"), budget="money")
+    assert has(conn, "money") == {1: (Decimal("0.0005"), 0)}
+
+
+def test_odd_calls_are_refused(seats: psycopg.Connection) -> None:
+    call(seats, "add", 7, 5)
+    for function in ("add", "take"):
+        with raises_state("PC004", "seats"):
+            call(seats, function, None, 1)
+    for hold, time in ((None, "1 min"), ("", "1 min"), ("x" * 201, "1 min"), ("a", "0"), ("a", None), ("a", "-1 s")):
+        with raises_state("PC004", "seats"):
+            call(seats, "hold", 7, 1, hold=hold, for_at_most=time)
+    call(seats, "hold", 7, 2, hold="a", for_at_most="1 min")
+    with raises_state("PC002", "'a'"):
+        call(seats, "hold", 7, 1, hold="a", for_at_most="1 min")
+    for amount in (3, -1, None):
+        with raises_state("PC004", "'a'", "holds 2"):
+            call(seats, "settle", "a", amount)
+    for keys, amounts in (([7], [1, 1]), ([], []), (None, [1]), ([7], None), ([7, None], [1, 1])):
+        with raises_state("PC004"):
+            call(seats, "take_all", keys, amounts)
+    assert has(seats) == {7: (3, 2)}
+
+
+@pytest.mark.parametrize(
+    ("options", "sqlstate", "value"),
+    [
+        ({"amount": "double precision"}, "PC003", "double precision"),
+        ({"amount": None}, "PC003", "null"),
+        ({"amount": "numeric) sum', 'x"}, "PC003", "numeric)"),
+        ({"chips": 0}, "PC003", "0"),
+        ({"chips": None}, "PC003", "null"),
+        ({"key": ["amount int"]}, "PC003", "amount int"),
+        ({"key": ["show int[]"]}, "PC003", "show int[]"),
+        ({"key": ["available int"]}, "PC003", "available"),
+        ({"key": []}, "PC003", "key"),
+        ({"budget": "Seats"}, "PC003", "Seats"),
+        ({"budget": "taken"}, "PC002", "taken_take"),
+        ({"budget": "there"}, "PC002", "there"),
+        ({"budget": "status"}, "PC002", "status"),
+    ],
+)
+def test_wrong_definitions_are_refused(
+    conn: psycopg.Connection, options: dict[str, Any], sqlstate: str, value: str
+) -> None:
+    make_budget(conn, "there")
+    conn.execute("create function pgcombine.taken_take() returns int language sql as 'select 1'")
+    with raises_state(sqlstate, value):
+        make_budget(conn, **options)
+
+
+def test_budget_may_exist_with_the_same_definition(conn: psycopg.Connection) -> None:
+    for _ in range(2):
+        make_budget(conn, amount="numeric(14,2)", if_not_exists=True)
+    for other in ({"chips": 2}, {"amount": "bigint"}, {"key": ["item text"]}):
+        with raises_state("PC002", "seats"):
+            make_budget(conn, **({"amount": "numeric(14,2)", "if_not_exists": True} | other))
+    conn.execute("select pgcombine.create_queue('q', array['show int'], array['available bigint sum'])")
+    with raises_state("PC002", "q"):
+        make_budget(conn, "q", if_not_exists=True)
+
+
+def test_keys_of_several_columns(conn: psycopg.Connection) -> None:
+    """One of the columns has an odd name, and one a type in which different texts are equal."""
+    make_budget(conn, "stock", key=['"Item {n}" text collate "C"', "size numeric", "id int"])
+    call(conn, "add", "chair", Decimal("1"), 1, 9, budget="stock")
+    assert call(conn, "take", "chair", Decimal("1.0"), 1, 4, budget="stock")
+    assert not call(conn, "take", "chair", Decimal("1.1"), 1, 1, budget="stock")
+    sizes = [Decimal("1"), Decimal("1.00")]
+    assert call(conn, "take_all", ["chair", "chair"], sizes, [1, 1], [1, 1], budget="stock")
+    assert call(conn, "hold", "chair", Decimal("1.000"), 1, 2, "h", "1 min", budget="stock")
+    assert call(conn, "settle", "h", 1, budget="stock")
+    with raises_state("PC004", "stock"):
+        call(conn, "take", "chair", None, 1, 1, budget="stock")
+    assert [row[-2:] for row in rows(conn, "stock")] == [(2, 0)]
+    assert problems(conn, "stock") == []
+    conn.execute("select pgcombine_internal.tend_budget(b) from pgcombine.budget b")
+
+
+def test_every_change_is_an_update_of_the_queue(seats: psycopg.Connection) -> None:
+    seats.execute("create table entry (show int, available bigint, held bigint)")
+    combined = []
+    seats.execute(
+        "select pgcombine.add_observer('seats', 'ledger', "
+        "'insert into public.entry select show, available, held from arrived')"
+    )
+    for function, *arguments in (
+        ("add", 7, 10),
+        ("take", 7, 2),
+        ("hold", 7, 3, "a", "1 min"),
+        ("settle", "a", 1),
+        ("take", 7, 7),
+        ("take", 7, 1),
+    ):
+        call(seats, function, *arguments)
+        combine_all(seats, "seats")
+        combined += seats.execute("delete from entry returning available, held").fetchall()
+    assert combined == [(10, 0), (-2, 0), (-3, 3), (2, -3), (-7, 0)]
+    assert rows(seats, "seats_values") == [(7, 0, 0)]
+
+
+def test_verify_finds_a_difference(seats: psycopg.Connection) -> None:
+    call(seats, "add", 7, 10)
+    assert problems(seats) == []
+    seats.execute("insert into pgcombine.seats_updates (show, available) values (8, 1)")
+    seats.execute("update pgcombine.seats_chips set amount = amount + 1 where chip = 1")
+    assert len(problems(seats)) == 2
+    assert one(seats, "select count(*) from pgcombine.verify('seats')") == 2
+
+
+def test_rebucket_upgrade_and_truncate(seats: psycopg.Connection, dsn: str) -> None:
+    call(seats, "add", 7, 10)
+    call(seats, "hold", 7, 4, hold="a", for_at_most="10 min")
+    seats.execute("select pgcombine.rebucket('seats', 4)")
+    call(seats, "take", 7, 1)
+    with raises_state("PC005", "seats"):
+        seats.execute("select pgcombine.truncate_queue('seats')")
+    seats.execute("create or replace function pgcombine.seats_release(hold text) returns boolean return true")
+    seats.execute("update pgcombine.schema_version set digest = 'older'")
+    schema.upgrade(dsn)
+    assert call(seats, "release", "a")
+    assert has(seats) == {7: (9, 0)}
+    assert problems(seats) == []
+
+
+def test_drop(seats: psycopg.Connection) -> None:
+    call(seats, "add", 7, 10)
+    call(seats, "hold", 7, 4, hold="a", for_at_most="10 min")
+    with raises_state("PC005", "1 holds"):
+        seats.execute("select pgcombine.drop_budget('seats')")
+    call(seats, "release", "a")
+    with raises_state("PC005", "seats"):
+        seats.execute("select pgcombine.drop_queue('seats')")
+    with raises_state("PC005", "pending"):
+        seats.execute("select pgcombine.drop_budget('seats')")
+    combine_all(seats, "seats")
+    seats.execute("select pgcombine.create_feed('f', 'seats')")
+    with raises_state("PC005", "feed"):
+        seats.execute("select pgcombine.drop_budget('seats')")
+    seats.execute("select pgcombine.drop_budget('seats', force => true)")
+    left = "select count(*) from pg_class where relname like 'seats%'"
+    assert one(seats, left) == 0
+    assert one(seats, "select count(*) from pg_proc where proname like 'seats%'") == 0
+    assert rows(seats, "budget") == rows(seats, "component_table")[:0]
+    for unknown, sqlstate in (("seats", "PC001"), ("wc", "PC003")):
+        seats.execute(
+            "select pgcombine.create_queue('wc', array['word text'], array['n bigint sum'], if_not_exists => true)"
+        )
+        with raises_state(sqlstate, unknown):
+            seats.execute("select pgcombine.drop_budget(%s)", (unknown,))
+        with raises_state(sqlstate, unknown):
+            problems(seats, unknown)
+    make_budget(seats)
+
+
+def test_rights(seats: psycopg.Connection, login: Login) -> None:
+    call(seats, "add", 7, 10)
+    role = login()
+    calls = {
+        "add": [7, 1],
+        "take": [7, 1],
+        "take_all": [[7], [1]],
+        "hold": [7, 1, "h", "1 min"],
+        "settle": ["h", 1],
+        "release": ["h"],
+    }
+    for function, arguments in calls.items():
+        with pytest.raises(errors.InsufficientPrivilege):
+            call(role, function, *arguments)
+    seats.execute("select pgcombine.grant_right('enqueue', %s, 'seats')", (role.info.user,))
+    for function, arguments in calls.items():
+        call(role, function, *arguments)
+    for statement in (
+        "table pgcombine.seats",
+        "table pgcombine.seats_chips",
+        "table pgcombine.seats_holds",
+        "select pgcombine_internal.seats_gather(7, 1, true)",
+        "select pgcombine_internal.tend_budget(b) from pgcombine.budget b",
+        "select * from pgcombine.verify_budget('seats')",
+        "select pgcombine.drop_budget('seats')",
+        "select pgcombine.create_budget('mine', array['show int'])",
+    ):
+        with pytest.raises(errors.InsufficientPrivilege):
+            role.execute(statement.encode())
+    seats.execute("select pgcombine.grant_right('read', %s, 'seats')", (role.info.user,))
+    assert has(role) == {7: (8, 0)}
+    seats.execute("select pgcombine_internal.regenerate('seats')")
+    assert call(role, "take", 7, 1)
+    seats.execute("select pgcombine.revoke_right('enqueue', %s, 'seats')", (role.info.user,))
+    with pytest.raises(errors.InsufficientPrivilege):
+        call(role, "take", 7, 1)
+
+
+def test_worker_needs_no_more_than_its_right(seats: psycopg.Connection, dsn: str, login: Login) -> None:
+    from support.roles import as_role
+
+    role = login()
+    seats.execute("select pgcombine.grant_right('work', %s)", (role.info.user,))
+    make_budget(seats, "later")
+    for budget in ("seats", "later"):
+        call(seats, "add", 7, 10, budget=budget)
+        call(seats, "hold", 7, 4, hold="a", for_at_most="1 ms", budget=budget)
+    with workers(as_role(dsn, role.info.user)):
+        for budget in ("seats", "later"):
+            eventually(lambda budget=budget: rows(seats, f"{budget}_values") == [(7, 10, 0)], what="all is combined")
+
+
+def test_operators_of_a_strange_search_path_are_not_called(seats: psycopg.Connection) -> None:
+    seats.execute(
+        "create schema evil; "
+        "create function evil.lie(bigint, bigint) returns boolean language sql as 'select true'; "
+        "create function evil.lie(int, int) returns boolean language sql as 'select true'; "
+        "create operator evil.> (function = evil.lie, leftarg = bigint, rightarg = bigint); "
+        "create operator evil.>= (function = evil.lie, leftarg = bigint, rightarg = bigint); "
+        "create operator evil.= (function = evil.lie, leftarg = int, rightarg = int); "
+        "set search_path = evil, pg_catalog, public"
+    )
+    call(seats, "add", 7, 5)
+    call(seats, "add", 8, 5)
+    assert not call(seats, "take", 7, 6)
+    assert call(seats, "take", 7, 5)
+    assert has(seats) == {8: (5, 0)}
+    assert problems(seats) == []
+
+
+def test_repeatable_read_raises_after_a_conflict(seats: psycopg.Connection, dsn: str) -> None:
+    call(seats, "add", 7, 10)
+    with psycopg.connect(dsn) as other:
+        other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        other.execute("select 1")
+        assert call(seats, "take", 7, 10)
+        with pytest.raises(errors.SerializationFailure):
+            call(other, "take", 7, 1)
+        other.rollback()
+        assert not call(other, "take", 7, 1)
