@@ -23,6 +23,7 @@ from support.servers import embedded_only
 from support.sessions import in_background
 from support.wait import eventually
 
+from pgcombine import schema
 from pgcombine.spark.jdbc_driver import find_driver
 
 (PAGE,) = (page for page in PAGES if page.name == "clients.md")
@@ -63,11 +64,14 @@ func main() {{
     count(db)
 }}
 """
-JAVA = """import java.sql.*;
+JAVA = """import java.nio.file.*;
+import java.sql.*;
 
 public class Count {{
 {}
-    public static void main(String[] names) throws SQLException {{
+    public static void main(String[] names) throws Exception {{
+        String file = Files.readString(Path.of("pgcombine.sql"));
+        transaction(System.getenv("JDBC_URL"), db -> db.createStatement().execute(file));
         count(System.getenv("JDBC_URL"));
     }}
 }}
@@ -76,6 +80,7 @@ RAILS = """require "active_record"
 
 ActiveRecord::Base.establish_connection(
   adapter: "postgresql", database: ENV["PGDATABASE"], prepared_statements: ENV["POOLER"].nil?)
+ActiveRecord::Base.transaction {{ ActiveRecord::Base.connection.execute(File.read("pgcombine.sql")) }}
 {}
 ActiveRecord::Base.connection.execute("call pgcombine.drain('page_views')")
 """
@@ -127,6 +132,7 @@ def require_gem(name: str) -> None:
 def run(source: Program, directory: Path, dsn: str, *, pooled: bool) -> list[tuple[int, int]]:
     """Run a program with the page's setting for poolers, if ``pooled``; return the pairs of numbers that it prints."""
     (directory / source.name).write_text(source.text, encoding="utf-8")
+    (directory / "pgcombine.sql").write_text(schema.upgrade_sql(), encoding="utf-8")  # some programs apply it first
     done = subprocess.run(
         [*source.command, source.name],
         cwd=directory,
