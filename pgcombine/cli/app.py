@@ -47,6 +47,7 @@ PARTS = {
         "replicas": ("replicas:replicas", "The same queues on several servers"),
     },
     "Tour": {
+        "quickstart": ("quickstart:quickstart", "A queue and a rollup at work on a web page, then removed"),
         "phrasecount": ("phrasecount:phrasecount", "The example application: count phrases of files"),
         "bench": ("bench:bench", "Measure on this machine"),
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -51,19 +52,16 @@ def web(
 
     Example: pgcombine web --port 8432 --allow-actions
     """
-    try:
-        from pgcombine.web.serve import listening, require_token, serve
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"the web pages need {error.name}: {pip_install('web')}") from error
+    server = serving()
     log_to_stderr(log_format)
     token = _token(token_file)
     hosts = allow_host or []
-    require_token(host, hosts, token)
+    server.require_token(host, hosts, token)
     database = resolve_dsn(dsn)
     stop = stopped_by_signal()
-    sock = listening(host, port)
+    sock = server.listening(host, port)
     with supervised():  # tells systemd that the pages are ready
-        serve(
+        server.serve(
             database,
             sock,
             stop,
@@ -73,6 +71,15 @@ def web(
             actions=allow_actions,
             seconds=statement_timeout,
         )
+
+
+def serving() -> ModuleType:
+    """Return the module ``pgcombine.web.serve``. Raises ConfigError if the extra ``web`` isn't installed."""
+    try:
+        from pgcombine.web import serve
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"the web pages need {error.name}: {pip_install('web')}") from error
+    return serve
 
 
 def _token(file: Path | None) -> str | None:

@@ -23,6 +23,7 @@ COMMANDS = {
     "export": ("export", "run", "words"),
     "replicas": ("replicas", "run"),
     "web": ("web", "--port", 0),
+    "quickstart": ("quickstart",),
     "status": ("status", "--watch", 0.1),
     "top": ("top", "wc", "--watch", 0.1),
     "feed": ("feed", "tail", "wc_feed", "--follow"),

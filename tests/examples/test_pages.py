@@ -1,8 +1,8 @@
 """The SQL and Python of the README and the pages run, their commands exist, and their relative links have a target.
 
-A page's SQL runs from top to bottom in a new database, which has the queue ``wc`` unless the page creates it. The
-page's Python runs after its SQL, with the names that the fixture ``given`` yields. In SQL, lines that begin with
-``-->`` are the expected rows of the statement before them.
+A page's SQL runs from top to bottom in a new database, which has the queue ``wc`` unless the page creates it.
+``start.md`` goes on from the README. The page's Python runs after its SQL, with the names that the fixture ``given``
+yields. In SQL, lines that begin with ``-->`` are the expected rows of the statement before them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def test_sql_of_the_pages_runs(page: Path, conn: psycopg.Connection) -> None:
 
 
 def run_sql(page: Path, conn: psycopg.Connection) -> None:
-    blocks = fences(page, SQL)
+    blocks = [block for one in ([README, page] if page.name == "start.md" else [page]) for block in fences(one, SQL)]
     if not any("create_queue('wc'" in block for block in blocks):
         make_queue(conn)
     run_fences(blocks, conn)

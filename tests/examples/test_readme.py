@@ -21,7 +21,7 @@ BENCHMARKS, OPERATIONS, REFERENCE = (
 )
 
 
-@pytest.mark.parametrize("ending", ["/pgcombine phrasecount", "/pytest -n logical"])
+@pytest.mark.parametrize("ending", ["/pgcombine quickstart", "/pgcombine phrasecount", "/pytest -n logical"])
 def test_readme_commands_need_only_python_and_pip(ending: str) -> None:
     programs = [shlex.split(part)[0] for part in command(ending).split("&&")]
     assert programs[:2] == ["python3", "python3"]
