@@ -38,7 +38,7 @@ from pgcombine.runtime.printable import to_json
 
 feed = group("Keep the changes of queues for consumers that read at their own pace.")
 
-COLUMNS = ["feed", "queue", "kept", "size", "consumers", "behind"]
+COLUMNS = ["feed", "queue", "kept", "size", "consumers", "behind", "lag"]
 Name = Annotated[str, typer.Argument(metavar="FEED", help="Name of the feed.")]
 
 
@@ -161,7 +161,10 @@ def drop(name: Name, yes: Yes = False, dsn: Dsn = None, as_json: Json = False) -
 def cells(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """Return the rows of a table of feeds, which has the columns ``COLUMNS``."""
     return [
-        (f["feed"], f["queue"], f["kept"], megabytes(f["bytes"]), f["consumers"], f["behind"] if f["consumers"] else "")
+        (
+            *(f["feed"], f["queue"], f["kept"], megabytes(f["bytes"]), f["consumers"]),
+            *((f["behind"], f"{f['lag_seconds']:.0f} s") if f["consumers"] else ("", "")),
+        )
         for f in found
     ]
 

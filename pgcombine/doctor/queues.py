@@ -38,7 +38,14 @@ def workers(context: Context) -> Iterator[Finding]:
     elif not found and (context.stats or not context.shards):
         yield info("no worker is connected", "pgcombine worker; or combine from cron", value=0)
     for worker in found:
-        if worker["state"] == "waiting":
+        if worker["state"] == "connecting":
+            yield warning(
+                f"worker {worker['worker']} has {len(worker['pids'])} connections, fewer than it needs",
+                "if it stays so, its log says why (worker.waiting): raise the limit of connections, or lower "
+                "--concurrency",
+                value=len(worker["pids"]),
+            )
+        elif worker["state"] == "waiting":
             yield info(
                 f"worker {worker['worker']} waits for a lock",
                 "if it stays so: select pid, pg_blocking_pids(pid) from pg_stat_activity",

@@ -34,6 +34,7 @@ _LABELS: dict[str, tuple[str, ...]] = {  # by query
     "hint": ("destination",),
     "snapshot": (),
     "segment": ("queue",),
+    "feed": ("feed", "queue"),
 }
 
 
@@ -57,7 +58,13 @@ CHANGES = Metric(
 DURATION = Metric(
     "pgcombine_pass_duration_seconds", "histogram", ("queue",), "Durations of this process's passes that took updates."
 )
-OF_A_PROCESS = (BUILD_INFO, PASSES, UPDATES, CHANGES, DURATION)
+WAITING = Metric(
+    "pgcombine_loops_without_connection",
+    "gauge",
+    (),
+    "Loops of this process that wait for a connection to the database.",
+)
+OF_A_PROCESS = (BUILD_INFO, PASSES, UPDATES, CHANGES, DURATION, WAITING)
 
 # these are served only by the process that gives the figures of the database
 FIGURES_READ = Metric(
@@ -74,6 +81,9 @@ OF_THE_DATABASE = (
         "lag_seconds",
         "Age of the oldest pending update, also in a paused queue; 0 if none is pending.",
     ),
+    _gauge(
+        "queue_paused", "queue", "paused", "1: no pass runs over the queue, since it is paused. 0: it isn't paused."
+    ),
     _gauge("queue_quarantined_keys", "queue", "quarantined_keys", "Quarantined keys."),
     _gauge("export_pending_entries", "export", "pending", "About how many entries wait to be delivered."),
     _gauge(
@@ -81,6 +91,12 @@ OF_THE_DATABASE = (
         "export",
         "lag_seconds",
         "Age of the oldest waiting entry, also in a paused export; 0 if none waits.",
+    ),
+    _gauge(
+        "feed_lag_seconds",
+        "feed",
+        "lag_seconds",
+        "Age of the oldest kept change that a registered consumer of the feed hasn't read; 0 if all have read all.",
     ),
     _gauge(
         "destination_up",

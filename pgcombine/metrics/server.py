@@ -113,6 +113,7 @@ class ProcessMetrics:
         ProcessCollector(registry=self._registry)
         info = names.BUILD_INFO
         Gauge(info.name, info.help, info.labels, registry=self._registry).labels(version).set(1)
+        self._waiting = Gauge(names.WAITING.name, names.WAITING.help, registry=self._registry)
         self.passes = PassCounters(self._registry)
 
     @contextmanager
@@ -124,6 +125,7 @@ class ProcessMetrics:
         """
         with closing(DatabaseFigures(dsn)) as figures, _listening(host, port) as server:
             self._registry.register(figures)
+            self._waiting.set_function(lambda: sum(heartbeat.waiting for heartbeat in heartbeats))
             server.set_app(_application(self._registry, figures, heartbeats))
             thread = threading.Thread(target=server.serve_forever, name="pgcombine-metrics", daemon=True)
             thread.start()
@@ -161,9 +163,10 @@ def _application(registry: CollectorRegistry, figures: DatabaseFigures, heartbea
         return None if stalled is None else f"a loop has made no progress for {stalled:.0f} s"
 
     def readiness() -> str | None:
-        return figures.unfit() or (
-            None if all(heartbeat.ready for heartbeat in heartbeats) else "not all loops are connected"
-        )
+        if (trouble := figures.unfit()) or all(heartbeat.ready for heartbeat in heartbeats):
+            return trouble
+        waiting = sum(heartbeat.waiting for heartbeat in heartbeats)
+        return f"loops that wait for a connection: {waiting}" if waiting else "no loop has started"
 
     checks = {"/healthz": health, "/readyz": readiness}
 

@@ -7,6 +7,7 @@ pending.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString, NamedTuple
 
 from psycopg import sql
@@ -112,6 +113,23 @@ def late(found: list[dict[str, Any]], max_lag: float) -> list[dict[str, Any]]:
     """Choose the queues of :func:`status` whose lag is above ``max_lag`` seconds, worst first."""
     above = [entry for entry in found if entry["lag_seconds"] > max_lag]
     return sorted(above, key=lambda entry: -float(entry["lag_seconds"]))
+
+
+def unattended(found: list[dict[str, Any]], seen: list[dict[str, Any]], seconds: float) -> list[dict[str, Any]]:
+    """Choose the queues of :func:`late` that nobody works on.
+
+    Such a queue isn't paused, no worker of ``seen`` (see :func:`workers`) has all its connections and works on it, and
+    no pass over it that took updates has ended in the last ``seconds``.
+    """
+    since = datetime.now(UTC) - timedelta(seconds=seconds)
+    ready = [worker["queues"] for worker in seen if worker["state"] != "connecting"]
+    return [
+        entry
+        for entry in late(found, seconds)
+        if not entry["paused"]
+        and (entry["last_pass_at"] is None or entry["last_pass_at"] < since)
+        and not any(queues is None or entry["queue"] in queues for queues in ready)
+    ]
 
 
 def quarantined(connection: Connection, queue: str) -> tuple[int, int]:

@@ -56,7 +56,11 @@ class Heartbeat:
         return None if age is None or age <= self.limit else age
 
     @property
+    def waiting(self) -> int:
+        """The number of loops that wait for a connection."""
+        return len(set(self._beats.copy()) - self._connected.copy())
+
+    @property
     def ready(self) -> bool:
         """Whether there are loops, and all have their connections."""
-        loops = set(self._beats.copy())
-        return bool(loops) and loops <= self._connected.copy()
+        return bool(self._beats) and not self.waiting

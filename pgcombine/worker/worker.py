@@ -39,7 +39,7 @@ from pgcombine.runtime.background import Background
 from pgcombine.runtime.heartbeat import STALLED_SECONDS, Heartbeat
 from pgcombine.runtime.loops import run_together
 from pgcombine.runtime.reconnect import not_ready, retry, unreachable, when_ready
-from pgcombine.runtime.wakeup import STOP_CHECK, QueueListener, Waker
+from pgcombine.runtime.wakeup import STOP_CHECK, QueueListener, Waker, pooled
 from pgcombine.worker import maintenance, python_pass
 from pgcombine.worker.dispatcher import Bucket, Dispatcher
 from pgcombine.worker.maintenance import OLD_SECONDS, ROUND_SECONDS, Maintenance, Reclaim
@@ -193,6 +193,8 @@ class Worker(Background):
                 with closing(retry(opened, stop, unlimited=unreachable)) as connection, self.heartbeat.connected():
                     began = time.monotonic()
                     try:
+                        if not pooled(connection):
+                            connection.execute(sqlfiles.query("announce_session"), (self.concurrency + 2,))
                         loop(connection, stop)
                     except (ServerNotReadyError, pg.ReadOnlySqlTransaction):
                         pass  # connecting again finds and logs the reason

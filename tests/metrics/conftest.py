@@ -12,14 +12,18 @@ from support.exports import make_export
 from support.queues import add, combine, make_queue
 from support.scrape import daemon, get, samples, value
 
+from pgcombine.feed.feed import Feed
 from pgcombine.metrics import database
 
 
 @pytest.fixture
 def busy(conn: psycopg.Connection) -> None:
-    """The queue wc with two values and three pending updates, an export of it, and a server for which a hint waits."""
+    """The queue wc with two values, three pending updates, an export, and a feed that a consumer has read up to its
+    first change; and a server for which a hint waits."""
     make_queue(conn, buckets=1)
     make_export(conn)
+    Feed("words", queue="wc").create(conn)
+    conn.execute("select pgcombine.commit_feed('words', 'reader', pgcombine_internal.feed_offset('words'))")
     combine(conn, {"the first key": 1, "the second key": 1})
     add(conn, {"the first key": 1, "the second key": 2, "the third key": 3})
     conn.execute("select pgcombine_internal.handoff_handshake('here')")

@@ -42,8 +42,10 @@ def test_alerts_name_existing_metrics(series: Mapping[str, frozenset[str]]) -> N
         used = metrics_of(rule["expr"])
         assert used, name
         assert used <= series.keys(), name
-        # Prometheus adds the label job
-        assert labels_of(rule["expr"]) - {"job"} <= frozenset().union(*(series[metric] for metric in used)), name
+        # Prometheus adds the labels instance and job
+        assert labels_of(rule["expr"]) - {"instance", "job"} <= frozenset().union(
+            *(series[metric] for metric in used)
+        ), name
 
 
 @pytest.mark.parametrize("name", RULES)

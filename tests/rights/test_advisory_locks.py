@@ -34,6 +34,7 @@ LOCKS = {
     "pgcombine.listener": [f"'pgcombine.{table}'::regclass::integer" for table in ("wc_updates", "wc_changes")],
     "pgcombine.worker": ["extract(epoch from now())::integer + generate_series(-5, 120)"],
     "pgcombine.worker.queue": ["hashtext('wc')", "hashtext('r')"],
+    "pgcombine.worker.sessions": ["3"],
     "pgcombine.metrics": ["0"],
     "pgcombine.move_shard": ["hashtext('wc_00')"],
     "pgcombine.front_shard": ["hashtext('wc_00')"],

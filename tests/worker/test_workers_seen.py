@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 from support import eventually, run_cli
-from support.queues import add, combine_all, make_queue
+from support.queues import add, combine_all, make_queue, pass_time, values
+from support.roles import Roles, as_role
+from support.scrape import get, scrape, served, value
 from support.sessions import worker_listens, workers
 
+from pgcombine.doctor import queues as checks
+from pgcombine.doctor.examine import made
+from pgcombine.doctor.findings import Context
 from pgcombine.queue import status
 from pgcombine.worker.worker import Worker
 
@@ -53,6 +59,27 @@ def test_view_shows_what_each_worker_does(conn: psycopg.Connection, dsn: str) ->
         eventually(lambda: [one["state"] for one in seen(conn)] == ["waiting"], what="the pass waits for the lock")
         blocker.rollback()
         eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="the pass has ended")
+
+
+@pytest.mark.wc
+def test_worker_without_all_its_connections_is_connecting(conn: psycopg.Connection, dsn: str) -> None:
+    """The view, doctor, the metrics and /readyz say so. The worker goes on when it has the connections."""
+    with Roles(conn, dsn) as roles:
+        role = roles.login().info.user
+        conn.execute("select pgcombine.grant_right('work', %s)", (role,))
+        limit = sql.SQL("alter role {} connection limit {}")
+        conn.execute(limit.format(sql.Identifier(role), 4))  # the test's own connection is one of them
+        with workers(as_role(dsn, role), "wc", count=2) as worker, served(dsn, worker.heartbeat) as port:
+            waiting = partial(value, name="loops_without_connection")
+            eventually(lambda: waiting(scrape(port)) == 1, what="one of four loops has no connection")
+            assert get(port, "/readyz") == (503, "loops that wait for a connection: 1\n")
+            assert [(one["state"], len(one["pids"])) for one in seen(conn)] == [("connecting", 3)]
+            found = made(checks.workers, Context(conn, dsn))
+            assert [one.value for one in found if "fewer than it needs" in one.found] == [3]
+            conn.execute(limit.format(sql.Identifier(role), -1))
+            eventually(lambda: [one["state"] for one in seen(conn)] == ["idle"], what="the worker has its connections")
+            eventually(lambda: waiting(scrape(port)) == 0)
+            eventually(lambda: get(port, "/readyz")[0] == 200)
 
 
 @pytest.mark.wc
@@ -124,6 +151,43 @@ def test_status_warns_of_updates_that_wait_too_long(conn: psycopg.Connection, ds
     combine_all(conn, "other")
     eventually(lambda: run("--max-lag", 0)[0] == 0, what="the lag is measured again")
     assert run("--max-lag", -1)[0] == 2
+
+
+@pytest.mark.wc(buckets=1)
+def test_status_fails_if_nobody_works(conn: psycopg.Connection, dsn: str) -> None:
+    def run(*options: object) -> tuple[int, str]:
+        done = run_cli("status", *options, "--dsn", dsn)
+        return done.returncode, done.stderr
+
+    pass_time(conn, 100)
+    assert run() == (0, "")  # nothing is pending
+    add(conn, {"a": 1})
+    pass_time(conn, 55)
+    assert run() == (0, "")
+    pass_time(conn, 45)
+    code, err = run()
+    assert code == 1
+    assert re.match(
+        r'pgcombine: the lag of queue "wc" is 1\d\d s, and nobody works on it \(no worker is connected: pgco', err
+    ), err
+    assert run("--max-lag", 250) == (0, "")  # only this limit counts
+    conn.execute("select pgcombine.pause('wc')")
+    assert run() == (0, "")
+    conn.execute("select pgcombine.resume('wc')")
+    make_queue(conn, "other")
+    with workers(dsn, "other"):
+        eventually(lambda: worker_listens(conn, "other"), what="the worker listens")
+        assert run()[0] == 1  # it works on another queue
+    with psycopg.connect(dsn) as blocker, workers(dsn, "wc"):
+        blocker.execute("lock table pgcombine.wc_values in access exclusive mode")
+        eventually(lambda: [one["state"] for one in seen(conn)] == ["waiting"], what="the pass waits for the lock")
+        assert run() == (0, "")  # the worker tries
+        blocker.rollback()
+        eventually(lambda: values(conn) == {"a": 1}, what="the worker combines")
+    add(conn, {"b": 1})
+    pass_time(conn, 20)
+    conn.execute("update pgcombine.tick set at = at - interval '1 min'")
+    assert run() == (0, "")  # a pass has ended less than a minute ago, as if a scheduler drained the queue
 
 
 def test_one_session_of_an_idle_worker_polls(conn: psycopg.Connection, dsn: str) -> None:

@@ -343,6 +343,29 @@ def test_changes_wait_for_a_consumer_up_to_a_size(tx: psycopg.Connection, max_by
     assert found(tx, "select consumers, behind from pgcombine.feed_stat") == [(0, None)]
 
 
+def test_lag_is_the_age_of_the_oldest_unread_change(feed: psycopg.Connection) -> None:
+    def lag() -> float | None:
+        seconds = one(feed, "select lag_seconds from pgcombine.feed_stat")
+        return None if seconds is None else round(seconds / 10) * 10
+
+    combine(feed, {"old": 1})
+    assert lag() is None  # there is no consumer
+    feed.execute("select pgcombine.commit_feed('f', 'c', pgcombine_internal.feed_offset('f'))")
+    assert lag() == 0
+    combine(feed, {"a": 1, "b": 1})
+    feed.execute(
+        "update pgcombine.wc_changes set _commit_timestamp = clock_timestamp()"
+        " - case word when 'old' then '900 s' when 'a' then '300 s' else '100 s' end::interval"
+    )
+    assert lag() == 300
+    feed.execute("select pgcombine.commit_feed('f', 'begins', '{}')")
+    assert lag() == 900
+    feed.execute(
+        "select pgcombine.commit_feed('f', c, pgcombine_internal.feed_offset('f')) from unnest('{c,begins}'::text[]) c"
+    )
+    assert lag() == 0
+
+
 @pytest.mark.parametrize("numbers", [(16, 2, 16), (2, 3), (1, 4)])
 def test_keys_stay_in_order_after_a_rebucket(feed: psycopg.Connection, numbers: tuple[int, ...]) -> None:
     words = {f"{n}": 1 for n in range(30)}

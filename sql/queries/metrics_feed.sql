@@ -1,0 +1,1 @@
+select feed, queue, lag_seconds from pgcombine.feed_stat
