@@ -9,8 +9,6 @@ no locks, so that writers can go on.
 from __future__ import annotations
 
 import importlib.resources
-import io
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -32,13 +30,11 @@ from pgcombine.errors import QueueNotEmptyError, SchemaError, SchemaMismatchErro
 
 # Only the functions that need Alembic import it, since the import is slow.
 if TYPE_CHECKING:
-    from alembic.config import Config
     from alembic.script import ScriptDirectory
 
 T = TypeVar("T")
 
 WATCH_SECONDS = 5.0  # the least time between two checks of the schema by a daemon
-_ALEMBIC = threading.Lock()  # a revision finds its context in a global variable of Alembic
 _PAUSE_SECONDS = 1.0  # the time between two tries to get the locks
 
 
@@ -260,27 +256,13 @@ def _refuse_pending(connection: Connection) -> None:
 
 def _revisions_sql() -> dict[str, str]:
     """Return the statements of each revision, each with its semicolon, in the order of the revisions."""
-    from alembic import command
-
-    config = _config()
-    found = {}
-    with _ALEMBIC:
-        for known in reversed(list(_revisions().walk_revisions())):
-            config.output_buffer = written = io.StringIO()
-            command.upgrade(config, f"{known.down_revision or 'base'}:{known.revision}", sql=True)
-            found[known.revision] = written.getvalue()
-    return found
+    return {
+        known.revision: "".join(f"{text.rstrip().removesuffix(';')}\n;\n" for text in known.module.upgrade())
+        for known in reversed(list(_revisions().walk_revisions()))
+    }
 
 
 def _revisions() -> ScriptDirectory:
     from alembic.script import ScriptDirectory
 
-    return ScriptDirectory.from_config(_config())
-
-
-def _config() -> Config:
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(importlib.resources.files("pgcombine.migrations")))
-    return config
+    return ScriptDirectory(str(importlib.resources.files("pgcombine.migrations")))

@@ -9,15 +9,12 @@ from __future__ import annotations
 import hashlib
 from importlib import resources
 
-from alembic import op
-
 revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
 
 
-def upgrade() -> None:
+def upgrade() -> list[str]:
     text = (resources.files("pgcombine.migrations.versions") / "0001_baseline.sql").read_text(encoding="utf-8")
-    statements = text.replace("{digest of this file}", hashlib.sha256(text.encode()).hexdigest())
-    op.get_bind().exec_driver_sql(statements, execution_options={"no_parameters": True})
+    return [text.replace("{digest of this file}", hashlib.sha256(text.encode()).hexdigest())]

@@ -5,9 +5,14 @@
 
 create schema if not exists pgcombine_internal;
 comment on schema pgcombine_internal is 'Combine queues: the functions that pgcombine itself calls.';
-comment on table pgcombine.schema_version is 'The revision of the schema''s tables, which Alembic writes.';
-alter table pgcombine.schema_version add column baseline text not null default '{digest of this file}',
-    add column digest text;
+
+create table pgcombine.schema_version (
+    version_num text primary key,
+    baseline    text not null,
+    digest      text
+);
+comment on table pgcombine.schema_version is 'One row: the version of the schema.';
+insert into pgcombine.schema_version (version_num, baseline) values ('0001', '{digest of this file}');
 
 -- the core ------------------------------------------------------------------------------------------------------------
 
@@ -131,7 +136,7 @@ create table pgcombine.pass (
     queue    text not null,
     bucket   integer not null,
     pass     bigint not null,
-    mark     txid_snapshot not null,
+    mark     pg_snapshot not null, -- functions read it as txid_snapshot, a type that PostgreSQL is to lose
     range_mask bigint,
     hash_range bigint,
     tx       bigint not null default txid_current(),

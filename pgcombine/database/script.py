@@ -26,7 +26,7 @@ def upgrade_file(revisions: Mapping[str, str]) -> str:
             f"    if _steps < {number} then\n{_step(text)}\n    end if;"
             for number, text in enumerate(revisions.values(), 1)
         ),
-        "steps": "\n".join([_step(sqlfiles.query("set_aside")), *map(_apply, _steps())]),
+        "steps": "\n".join([_step(sqlfiles.query("set_aside")), *map(_apply, _steps(list(revisions)[-1]))]),
     }
     text = sqlfiles.query("upgrade_file")
     for name, value in values.items():
@@ -42,8 +42,8 @@ def _apply(text: str) -> str:
     return f"    perform pg_temp.apply($pgcombine_step$\n{text.strip()}\n$pgcombine_step$);"
 
 
-def _steps() -> Iterator[str]:
+def _steps(head: str) -> Iterator[str]:
     yield "set local check_function_bodies = off"  # functions may refer to functions that are created later
     yield from sqlfiles.steps()
     yield ";\n".join(sqlfiles.comments())
-    yield sqlfiles.query("upgrade_end").replace("{digest}", sqlfiles.digest())
+    yield sqlfiles.query("upgrade_end").replace("{head}", head).replace("{digest}", sqlfiles.digest())

@@ -124,7 +124,7 @@ def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("pgcombine", "pgcombine", ["*.py", "*.yml", "*.json", "*.service", "py.typed"]),
         ("pgcombine/docs", "pgcombine/docs", ["*.md", "*.svg"]),
         ("sql", "pgcombine/sql", ["*.py", "*.sql"]),
-        ("migrations", "pgcombine/migrations", ["*.py", "*.mako", "*.sql"]),
+        ("migrations", "pgcombine/migrations", ["*.py", "*.sql"]),
         ("pgcombine/spark/discovery", "pyspark_pgcombine", ["*.py"]),
         ("pgcombine/web", "pgcombine/web", ["*.py", "*.html", "*.css", "*.js", "*.svg"]),
     ],

@@ -21,15 +21,13 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from alembic.config import Config
+from alembic.script import ScriptDirectory
 
 from pgcombine import schema
 from pgcombine.database import sqlfiles
 
 FIRST, NEXT = "0001", "0002"
 _REVISION = '''
-from alembic import op
-
 revision = "0002"
 down_revision = "0001"
 
@@ -59,13 +57,8 @@ UPGRADE = (
     TABLES.replace("CHANGE", "set (parallel_workers = 0)"),
 )
 
-def run(statements):
-    for statement in statements:
-        op.get_bind().exec_driver_sql(statement, execution_options={"no_parameters": True})
-
-
 def upgrade():
-    run(UPGRADE)
+    return UPGRADE
 
 '''
 _RANK = """\
@@ -94,13 +87,8 @@ def next_version() -> Iterator[None]:
             shutil.copytree(directory, migrations, ignore=shutil.ignore_patterns("__pycache__"))
         (migrations / "versions" / "0002_rank.py").write_text(_REVISION, encoding="utf-8")
 
-        def config() -> Config:
-            made = Config()
-            made.set_main_option("script_location", str(migrations))
-            return made
-
         files = _files()
-        patch.setattr(schema, "_config", config)
+        patch.setattr(schema, "_revisions", lambda: ScriptDirectory(str(migrations)))
         patch.setattr(schema, "head", lambda: NEXT)
         patch.setattr(sqlfiles, "repeatables", lambda: files)
         patch.setattr(sqlfiles, "digest", lambda: "next")

@@ -15,7 +15,7 @@ begin
         where p.queue = consumed.queue and p.bucket = consumed.bucket
         order by p.pass desc
     loop
-        if txid_snapshot_xmin(_pass.mark) <= consumed.last then
+        if pg_snapshot_xmin(_pass.mark)::text::bigint <= consumed.last then
             return false;
         elsif _pass.range_mask is null and _pass.tx < consumed.horizon
             and txid_visible_in_snapshot(_pass.tx, consumed.seen) then

@@ -8,8 +8,8 @@ returns void
 language sql
 as $$
     insert into pgcombine.pass (queue, bucket, pass, mark, began, updates, keys, changes)
-    select b.queue, b.bucket, coalesce(max(p.pass) + 1, 0), coalesce(mark_all.mark, pgcombine_internal.current_mark()),
-        clock_timestamp(), 0, 0, 0
+    select b.queue, b.bucket, coalesce(max(p.pass) + 1, 0),
+        coalesce(mark_all.mark, pgcombine_internal.current_mark())::text::pg_snapshot, clock_timestamp(), 0, 0, 0
     from pgcombine.queue q
     join pgcombine.bucket b using (queue)
     left join pgcombine.pass p using (queue, bucket)

@@ -22,8 +22,8 @@ begin
         select b.bucket, k.range_mask, k.marks
         from pgcombine.bucket b
         cross join lateral (
-            select p.range_mask, p.mark from pgcombine.pass p where p.queue = b.queue and p.bucket = b.bucket
-                order by p.pass desc limit 1) l
+            select p.range_mask, p.mark::text::txid_snapshot as mark from pgcombine.pass p
+            where p.queue = b.queue and p.bucket = b.bucket order by p.pass desc limit 1) l
         cross join lateral (
             select 0::bigint, array[l.mark] where l.range_mask is null
             union all

@@ -54,7 +54,7 @@ begin
     select format('bucket %s has a mark that sees ids which no transaction has had yet: '
                   'updates with these ids are never combined', p.bucket)
     from pgcombine.pass p
-    where p.queue = _queue.queue and txid_snapshot_xmax(p.mark) > _next
+    where p.queue = _queue.queue and pg_snapshot_xmax(p.mark)::text::bigint > _next
     group by p.bucket;
 end
 $$;

@@ -17,7 +17,7 @@ declare
 begin
     if end_pass.updates > 0 or _plan.range_mask > 0 then
         insert into pgcombine.pass (queue, bucket, pass, mark, range_mask, hash_range, began, updates, keys, changes)
-        values (_plan.queue, _plan.bucket, _plan.pass, _plan.mark, nullif(_plan.range_mask, 0),
+        values (_plan.queue, _plan.bucket, _plan.pass, _plan.mark::text::pg_snapshot, nullif(_plan.range_mask, 0),
                 case when _plan.range_mask > 0 then _plan.hash_range end, _plan.began,
                 end_pass.updates, end_pass.keys, end_pass.changes);
         if not (_queue.pass ->> 'stable_hash')::boolean then

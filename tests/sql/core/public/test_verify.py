@@ -99,7 +99,7 @@ DAMAGES = [
         "the journal of bucket 3 lacks 1 passes",
     ),
     (
-        "update pgcombine.pass set mark = format('%1$s:%1$s:', txid_current() + 100)::txid_snapshot where bucket = 3",
+        "update pgcombine.pass set mark = format('%1$s:%1$s:', txid_current() + 100)::pg_snapshot where bucket = 3",
         "bucket 3 has a mark that sees ids which no transaction has had",
     ),
     (
