@@ -60,7 +60,7 @@ ONE_SERVER = {
     "queue",
     *("rollup", "runtime", "spark", "support", "web", "worker"),
     *("test_advisory_locks", "test_move_shard", "test_monitoring", "test_upgrade_waits"),
-    *("test_callers", "test_daemon", "test_fairness", "test_initialize_callers", "test_pgbouncer"),
+    *("test_alembic", "test_callers", "test_daemon", "test_fairness", "test_initialize_callers", "test_pgbouncer"),
     *("test_python_observers", "test_reference_big_update", "test_reference_get", "test_reference_tree"),
     *("test_upgrade_meets_daemons", "test_worker", "test_workers_seen"),
 }

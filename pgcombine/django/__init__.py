@@ -7,22 +7,35 @@ function here returns an operation for the list ``operations`` of a migration, w
 
     operations = [pgcombine.django.create_queue("post_views", key=["post bigint"], value=["n bigint sum"])]
 
-For other functions of pgcombine, ``migrations.RunSQL`` does the same. A test case that commits empties the queues with
-:class:`pgcombine.django.test.EmptyQueues`.
+The parameters are those of the functions in :mod:`pgcombine.operations`. :func:`undo` exchanges an operation and its
+reverse operation, and so drops a queue, an observer or a feed. For other functions of pgcombine, ``migrations.RunSQL``
+does the same. A test case that commits empties the queues with :class:`pgcombine.django.test.EmptyQueues`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec
 
 from django.db.migrations import RunSQL
 
 from pgcombine import operations
 from pgcombine.django.apps import is_used
-from pgcombine.operations import Option
 
-__all__ = ["add_observer", "create_budget", "create_queue", "create_rollup", "create_tier"]
+__all__ = [
+    "add_observer",
+    "create_budget",
+    "create_feed",
+    "create_queue",
+    "create_rollup",
+    "create_tier",
+    "grant_right",
+    "rebucket",
+    "undo",
+]
+
+P = ParamSpec("P")
 
 
 class RunStatement(RunSQL):
@@ -39,56 +52,25 @@ class RunStatement(RunSQL):
             super().database_backwards(app_label, schema_editor, from_state, to_state)
 
 
-def create_queue(queue: str, *, key: Sequence[str], value: Sequence[str], **options: Option) -> RunSQL:
-    """Return an operation that creates a queue, as ``pgcombine.create_queue`` does.
-
-    ``key`` and ``value`` are column definitions (``["word text"]``, ``["n bigint sum"]``). ``options`` are further
-    options of that function. Raises ConfigError for an unknown option. The reverse operation drops the queue with its
-    values.
-    """
-    return _reversible(operations.CreateCombineQueue(queue, key, value, options))
+def undo(operation: RunSQL) -> RunSQL:
+    """Return the operation that reverses ``operation``, and is reversed by it."""
+    return RunStatement(operation.reverse_sql, operation.sql)
 
 
-def create_tier(queue: str, *, source: str, key: Sequence[str], **options: Option) -> RunSQL:
-    """Return an operation that creates a queue which another queue feeds, as ``pgcombine.create_tier`` does.
+def _operation(make: Callable[P, operations.Statement]) -> Callable[P, RunSQL]:
+    @wraps(make)
+    def run(*arguments: P.args, **options: P.kwargs) -> RunSQL:
+        made = make(*arguments, **options)
+        return RunStatement(made.text, RunSQL.noop if made.undo is None else made.undo.text)
 
-    ``key`` has expressions over the key columns of ``source``. Raises ConfigError for an unknown option.
-    """
-    return _reversible(operations.CreateTier(queue, source, key, options))
-
-
-def create_rollup(rollup: str, *, source: str, key: Sequence[str], value: Sequence[str], **options: Option) -> RunSQL:
-    """Return an operation that creates an aggregate of a table, as ``pgcombine.create_rollup`` does.
-
-    Workers backfill it. ``key`` has expressions over the table's columns, and ``value`` has aggregates. Raises
-    ConfigError for an unknown option.
-    """
-    made = {"source": source, "key": list(key), "value": list(value), **options}
-    return _reversible(operations.CreateRollup(rollup, made))
+    return run
 
 
-def create_budget(budget: str, *, key: Sequence[str], **options: Option) -> RunSQL:
-    """Return an operation that creates amounts from which transactions take, as ``pgcombine.create_budget`` does.
-
-    ``options`` are further options of :class:`pgcombine.Budget`. Raises ConfigError for an unknown option. The reverse
-    operation drops the budget with its queue.
-    """
-    return _reversible(operations.CreateBudget(budget, {"key": list(key), **options}))
-
-
-def add_observer(queue: str, observer: str, statement: str) -> RunSQL:
-    """Return an operation that adds an observer, as ``pgcombine.add_observer`` does."""
-    name, of = operations.literal(observer), operations.literal(queue)
-    return RunStatement(
-        f"select pgcombine.add_observer({of}, {name}, {operations.literal(statement)})",
-        f"select pgcombine.drop_observer({of}, {name})",
-    )
-
-
-def _reversible(
-    operation: operations.CreateCombineQueue
-    | operations.CreateTier
-    | operations.CreateRollup
-    | operations.CreateBudget,
-) -> RunSQL:
-    return RunStatement(operation.call, operation.reverse().call)
+create_queue = _operation(operations.create_combine_queue)
+create_tier = _operation(operations.create_tier)
+create_rollup = _operation(operations.create_rollup)
+create_budget = _operation(operations.create_budget)
+rebucket = _operation(operations.rebucket)
+add_observer = _operation(operations.add_observer)
+create_feed = _operation(operations.create_feed)
+grant_right = _operation(operations.grant_right)

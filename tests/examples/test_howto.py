@@ -109,6 +109,24 @@ class Migration(migrations.Migration):
         pgcombine.django.add_observer("post_views", "seen", "insert into seen select post, new_n from changes"),
     ]
 """,
+    "blog/migrations/0004_again.py": """
+from datetime import timedelta
+from django.db import migrations
+from pgcombine import django
+
+class Migration(migrations.Migration):
+    dependencies = [("blog", "0003_more")]
+    operations = [
+        django.create_tier("odd_views", source="post_views", key=["post % 2 as odd"]),
+        django.rebucket("all_views", 4),
+        django.grant_right("read", "pg_monitor", "post_views", "all_views"),
+        django.create_feed("views", "all_views", retention=timedelta(days=1)),
+        django.add_observer("all_views", "told", None),
+        django.undo(django.add_observer("all_views", "told", None)),
+        django.undo(django.create_feed("views", "all_views", retention=timedelta(days=1))),
+        django.undo(django.create_tier("odd_views", source="post_views", key=["post % 2 as odd"])),
+    ]
+""",
     "manage.py": """
 import sys
 from django.core.management import execute_from_command_line
@@ -197,7 +215,16 @@ def test_django_tests_in_a_database_of_its_own(empty_dsn: str, tmp_path: Path) -
     manage("migrate")
     assert "W00" not in manage("check", "--database", "default")
     with psycopg.connect(empty_dsn, autocommit=True) as conn:
-        assert one(conn, "select count(*) from pgcombine.queue") == 3
+        made = (
+            "select jsonb_object_agg(queue, buckets), (select count(feed) from pgcombine.change_log),"
+            " (select string_agg(observer, ' ') from pgcombine.observer where observer !~ '^pgcombine'),"
+            " (select count(*) from pgcombine.rights) from pgcombine.queue"
+        )
+        assert conn.execute(made).fetchone() == ({"all_views": 4, "post_views": 1, "posts": 1}, 0, "seen", 2)
+        # reversed, the last three operations make the feed, the observer and the tier again, and the others drop them
+        manage("migrate", "blog", "0003")
+        assert conn.execute(made).fetchone() == ({"all_views": 4, "post_views": 1, "posts": 1}, 0, "seen", 0)
+        manage("migrate")
         conn.execute("update pgcombine.schema_version set digest = 'older'")
         assert "(pgcombine.W002)" in manage("check", "--database", "default")
         manage("migrate", "blog", "0001")
