@@ -4,23 +4,27 @@
 --   since   when the transaction began or was prepared. For standbys, slots, and sessions that the reader can't see:
 --           the time of the transaction id (see time_of); null for an unused slot
 --   detail  identifies the holder, and may say how to end it. It leaves out the text of queries, which may hold values:
---           workers log it
+--           workers log it. Of VACUUM FULL, CLUSTER and REPACK, also CONCURRENTLY, it names the table
 -- Parameter, given four times: the minimum age in seconds. Unused replication slots are listed at any age.
 select 'session' as holder, a.pid, a.name, a.since,
     extract(epoch from clock_timestamp() - a.since)::double precision as age_seconds,
     concat_ws(', ', a.state, 'role ' || coalesce(a.usename, '?'),
-        'its query began at ' || to_char(a.query_start, 'HH24:MI:SS')) as detail
+        'its query began at ' || to_char(a.query_start, 'HH24:MI:SS'),
+        'it rewrites ' || a.rewritten::regclass || ' (' || a.command || ')') as detail
 from (
     select s.pid, s.usename, s.query_start, coalesce(nullif(s.application_name, ''), s.backend_type) as name,
            coalesce(s.state, s.backend_type) as state, coalesce(s.xact_start, pgcombine_internal.time_of(
                txid_snapshot_xmax(txid_current_snapshot()) - greatest(age(s.backend_xmin), age(s.backend_xid)))
-           ) as since
+           ) as since, c.relid as rewritten,
+           -- in this view REPACK has the names of the older commands
+           case when s.query ~* '^\s*repack\y' then 'REPACK' else c.command end as command
     from pg_stat_activity s
+    left join pg_stat_progress_cluster c on c.pid = s.pid and c.relid is not null
     where (s.backend_xmin is not null or s.backend_xid is not null)
       and s.pid <> pg_backend_pid()
       and (s.datname = current_database() or s.datname is null and s.xact_start is not null) -- null: a base backup
       and coalesce(s.backend_type, '') not in ('autovacuum worker', 'parallel worker')
-      and s.query !~* '^\s*vacuum\y' -- other vacuums ignore a vacuum's snapshot
+      and not exists (select from pg_stat_progress_vacuum v where v.pid = s.pid) -- its snapshot keeps no rows
 ) a
 where a.since < clock_timestamp() - make_interval(secs => %s)
 union all

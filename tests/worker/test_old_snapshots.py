@@ -7,8 +7,9 @@ from functools import partial
 
 import psycopg
 import pytest
+from support.needs import does_not_apply
 from support.queues import add, make_queue, values
-from support.sessions import workers
+from support.sessions import in_background, workers
 from support.wait import eventually
 
 from pgcombine.worker.maintenance import Maintenance, old_snapshots, warn_of_old_snapshots
@@ -28,6 +29,36 @@ def test_old_snapshots_names_the_holders(conn: psycopg.Connection, dsn: str) -> 
     with psycopg.connect(dsn) as other:
         other.execute("select 1")
         assert old_snapshots(conn, 0) == []
+
+
+REWRITES = {"vacuum full t": "VACUUM FULL", "cluster t using t_pkey": "CLUSTER", "repack (concurrently) t": "REPACK"}
+
+
+@pytest.mark.parametrize("command", REWRITES)
+def test_old_snapshots_name_the_table_that_a_session_rewrites(conn: psycopg.Connection, dsn: str, command: str) -> None:
+    """The new copy of an index waits for an advisory lock."""
+    if command.startswith("repack") and conn.info.server_version < 190000:
+        does_not_apply("REPACK needs PostgreSQL 19")
+    conn.execute("create table t (a int primary key)")
+    conn.execute("insert into t values (1)")
+    conn.execute(
+        "create function waits(int) returns int language plpgsql immutable as "
+        "'begin perform pg_advisory_xact_lock(1); return $1; end'"
+    )
+    conn.execute("create index on t (waits(a))")
+    conn.execute("select pg_advisory_lock(1)")
+
+    def rewrite() -> None:
+        with psycopg.connect(dsn, autocommit=True, options="-c lock_timeout=1min") as other:
+            other.execute(command.encode())
+
+    with in_background(rewrite):
+        eventually(
+            lambda: f"it rewrites t ({REWRITES[command]})" in str([row["detail"] for row in old_snapshots(conn, 0)]),
+            what="the session is named",
+        )
+        conn.execute("select pg_advisory_unlock(1)")
+    assert old_snapshots(conn, 0) == []
 
 
 @pytest.mark.wc
