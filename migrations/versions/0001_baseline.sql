@@ -78,6 +78,7 @@ create table pgcombine.queue (
     token_retention  interval not null default '14 days' check (token_retention > '0'),
     pass             jsonb not null default '{}',
     statement        text not null default '',
+    contribution     text,
     created_at       timestamptz not null default now(),
     check (buckets % partitions = 0)
 );
@@ -86,6 +87,8 @@ comment on table pgcombine.queue is
 comment on column pgcombine.queue.computed is
     'Value columns that passes compute by a query instead of combining them; see pgcombine_internal.pass_template.';
 comment on column pgcombine.queue.statement is 'The statement of passes, without the number of the bucket.';
+comment on column pgcombine.queue.contribution is
+    'The end of the statement that replaces a source''s contribution; null: the queue has no contributions yet.';
 comment on column pgcombine.queue.partitions is
     'Number of partitions. Bucket b is in partition b modulo this number; several buckets may share a partition.';
 comment on column pgcombine.queue.segments is
@@ -119,10 +122,14 @@ create table pgcombine.combiner (
     initial  text,
     types    text[],
     function text,
-    type     text
+    type     text,
+    difference text
 );
 comment on table pgcombine.combiner is
     'Built-in combiners, and the functions and aggregates that queues use as combiners, each for one type.';
+
+comment on column pgcombine.combiner.difference is
+    'Expression for the update that makes the value {new} of the value {old}; null: the combiner has none.';
 
 create table pgcombine.bucket (
     queue  text not null references pgcombine.queue on delete cascade,
@@ -284,6 +291,17 @@ comment on table pgcombine.token is 'Tokens: names of input that was enqueued. I
 comment on column pgcombine.token.role is
     'The role that stored the token: another role may store an equal one. Empty: all roles share the token.';
 comment on column pgcombine.token.updates is 'How many updates came with the token; null: not counted.';
+
+-- no foreign key to queue, as for token
+create table pgcombine.contribution (
+    id     bigint primary key generated always as identity,
+    queue  text not null,
+    source text collate "C" not null,
+    at     timestamptz not null default now(),
+    unique (queue, source)
+);
+comment on table pgcombine.contribution is
+    'Sources that contribute to queues. <queue>_contributions has what each one contributes.';
 
 -- A component registers itself in the next three tables (sql/<component>/component.sql).
 create table pgcombine.right_privilege (
@@ -831,6 +849,9 @@ begin
         ('{handoff_server}', '{system_identifier}', 'System identifier of the cluster; a copy has another one.'),
         ('{hook}', '{event}', 'Name of the event.'),
         ('{hook}', '{query}', 'Query that runs at the event.'),
+        ('{contribution}', '{id}', 'pgcombine_source in <queue>_contributions.'),
+        ('{contribution}', '{source}', 'Name of the source.'),
+        ('{contribution}', '{at}', 'When the transaction of its last contribution began.'),
         ('{cluster_identity}', '{place}', 'Number of the row, 1 or 2.'),
         ('{cluster_identity}', '{id}', 'The row''s xmin, unless it was restored.'),
         ('{observer}', '{observer}', 'Name of the observer.'),

@@ -32,7 +32,7 @@ from psycopg.rows import tuple_row
 
 from pgcombine.database.connect import AsyncCaller, SyncCaller, driver_of
 from pgcombine.database.loading import hold_all
-from pgcombine.database.texts import text_of
+from pgcombine.database.texts import name_of, text_of
 from pgcombine.errors import ConfigError, from_sqlstate, translated
 
 if TYPE_CHECKING:
@@ -60,23 +60,40 @@ class Statement:
 
 @dataclass(frozen=True)
 class Append:
-    """Rows to append to the log of a queue, or to its values if ``values`` is set.
+    """Rows to append to a table of a queue: its ``updates``, ``values``, or a ``contribution`` that was begun.
 
-    As a step it returns one row: the number of rows appended. psycopg sends the rows by COPY. Over another driver they
-    are the argument of ``pgcombine.enqueue`` or ``pgcombine_internal.load_values``.
+    As a step it returns one row: the number of rows appended. psycopg sends the rows by COPY, another driver as JSON.
     """
 
     queue: str
     columns: Sequence[str]
     rows: Iterable[Sequence[Any]]
-    values: bool = False
+    into: str = "updates"
+
+    @property
+    def relation(self) -> str:
+        return f"{self.queue}_{self.into}" if self.into != "contribution" else f"pgcombine_contribution_{self.queue}"
+
+    @property
+    def table(self) -> sql.Identifier:
+        return sql.Identifier("pg_temp" if self.into == "contribution" else "pgcombine", self.relation)
 
     @property
     def copy(self) -> sql.Composed:
-        return sql.SQL("copy {} ({}) from stdin").format(
-            sql.Identifier("pgcombine", f"{self.queue}_{'values' if self.values else 'updates'}"),
-            sql.SQL(", ").join(map(sql.Identifier, self.columns)),
+        columns = sql.SQL(", ").join(map(sql.Identifier, self.columns))
+        return sql.SQL("copy {} ({}) from stdin").format(self.table, columns)
+
+    def insert(self, rows: str) -> Statement:
+        """Return the statement that appends rows, given as JSON, and returns their number."""
+        if self.into != "contribution":
+            function = "pgcombine_internal.load_values" if self.into == "values" else "pgcombine.enqueue"
+            return Statement(f"select {function}(%s, %s)", (self.queue, rows))
+        insert = (
+            "with appended as (insert into {table} ({columns}) select {columns} "
+            "from jsonb_populate_recordset(null::{table}, %s) returning 1) select count(*) from appended"
         )
+        columns = sql.SQL(", ").join(map(name_of, self.columns))
+        return Statement(sql.SQL(insert).format(table=self.table, columns=columns), (rows,))
 
 
 @dataclass(frozen=True)
@@ -301,9 +318,8 @@ def _literal(text: str) -> str:
 
 def _calls(append: Append) -> Iterable[Statement]:
     rows = iter(append.rows)
-    call = f"select {'pgcombine_internal.load_values' if append.values else 'pgcombine.enqueue'}(%s, %s)"
     while batch := list(itertools.islice(rows, _BATCH)):
-        yield Statement(call, (append.queue, json_of([dict(zip(append.columns, row, strict=True)) for row in batch])))
+        yield append.insert(json_of([dict(zip(append.columns, row, strict=True)) for row in batch]))
 
 
 def json_of(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -219,6 +219,21 @@ class CombineQueue:
         return (yield from content.enqueue(self.name, rows, token))
 
     @_in_transaction()
+    def contribute(self, source: str, rows: Iterable[Row]) -> Steps[int]:
+        """Replace what ``source`` contributes by ``rows``, in the connection's transaction.
+
+        Returns the number of enqueued updates: the differences from what the source contributed before. No rows take
+        its contribution back. Of two calls for one source, the second waits for the first one's transaction. Rows are
+        as for :meth:`enqueue`, and may have a key several times. All values need combiners that can take a value back,
+        such as ``sum`` and ``count``.
+
+        Raises InvalidDefinitionError for another combiner, InvalidUpdateError for a row that doesn't fit the queue's
+        columns, a sum beyond its type's range, or a source that is empty or too long, BacklogFullError if too many
+        updates are pending, and QueueNotFoundError.
+        """
+        return (yield from content.contribute(self.name, source, rows))
+
+    @_in_transaction()
     def get(self, keys: Iterable[Any]) -> Steps[dict[Any, Any]]:
         """Return the current value of each key that has one. All values come from one snapshot.
 

@@ -137,16 +137,36 @@ def enqueue(queue: str, rows: Iterable[Row], token: str | None = None) -> Steps[
             return int(appended)
         if not new:
             return 0
+    return (yield from _append(queue, rows, known, "updates"))
+
+
+def contribute(queue: str, source: str, rows: Iterable[Row]) -> Steps[int]:
+    """Replace what a source contributes. Returns the number of updates that this enqueues."""
+    known = yield from names(queue)
+    yield Statement("select pgcombine.begin_contribution(%s)", (queue,))
+    yield from _append(queue, rows, known, "contribution")
+    try:
+        ((updates,),) = yield Statement("select pgcombine.end_contribution(%s, %s)", (queue, source))
+    except Exception as error:
+        sqlstate, reason = _misfit(error)
+        if reason is None:
+            raise
+        message = f'the contribution of "{source}" doesn\'t fit queue "{queue}": {reason}'
+        raise InvalidUpdateError(message, queue=queue, sqlstate=sqlstate) from error
+    return int(updates)
+
+
+def _append(queue: str, rows: Iterable[Row], known: list[str], into: str) -> Steps[int]:
     count = 0
     for given, group in groups(rows, known, queue):
         counted = Counted(group)
         try:
-            ((appended,),) = yield Append(queue, given, counted)
+            ((appended,),) = yield (append := Append(queue, given, counted, into))
         except Exception as error:
             sqlstate, reason = _misfit(error)
             if reason is None:
                 raise
-            row, where = place(error, f"{queue}_updates", counted.count)
+            row, where = place(error, append.relation, counted.count)
             which = "an update" if row is None else f"update {count + row}"
             mapped = InvalidUpdateError(
                 f'{which} doesn\'t fit queue "{queue}": {reason}{f" ({where})" if where else ""}',

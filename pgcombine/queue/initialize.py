@@ -31,7 +31,7 @@ def initialize(queue: str, rows: Iterable[Row], force: bool) -> Steps[int]:
         yield Statement("select pgcombine_internal.begin_initialize(%s, %s)", (queue, force))
         for given, group in groups(rows, known, queue):
             counted = Counted(group)
-            ((loaded,),) = yield Append(queue, given, counted, values=True)
+            ((loaded,),) = yield Append(queue, given, counted, "values")
             count += loaded
         ((removed,),) = yield Statement("select pgcombine_internal.end_initialize(%s)", (queue,))
     except Exception as error:

@@ -8,6 +8,7 @@ The rows become updates, or values of an empty queue. This module calls the SQL 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -45,7 +46,8 @@ class Outcome:
 class Load:
     """One execution of the run ``run_id``, which writes into ``queue``. ``load`` is the id of the execution.
 
-    ``kind`` is ``stage`` for rows that become updates, or ``values`` for rows of an initial load.
+    ``kind`` is ``stage`` for rows that become updates, or ``values`` for rows of an initial load. With ``source`` the
+    rows replace what the source contributes, or add to it.
     """
 
     conninfo: str = field(repr=False)
@@ -53,6 +55,17 @@ class Load:
     run_id: str
     kind: str = "stage"
     load: UUID = field(default_factory=uuid4)
+    source: str | None = None
+    whole: bool = False
+
+    @property
+    def adds(self) -> bool:
+        """Whether the rows add to what the source contributes.
+
+        They do in later batches of a stream than the first one, unless each batch is ``whole``.
+        """
+        batch = re.fullmatch("stream:.+:([0-9]+)", self.run_id)
+        return self.source is not None and batch is not None and int(batch[1]) > 0 and not self.whole
 
     def begin(self, connection: Connection, *, join_only: bool = False) -> str | None:
         """Begin or join the load. Returns the table to write to, or None if the run was applied already.
@@ -117,10 +130,11 @@ class Load:
 
         def steps() -> Steps[Outcome]:
             ((updates, applied),) = yield Statement(
-                "select updates, applied from pgcombine_internal.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s)",
+                "select updates, applied "
+                "from pgcombine_internal.end_load(%s, %s, %s, %s::text[]::xid8[], %s, %s, %s, %s)",
                 (
-                    *(self.load, self.queue, self.run_id),
-                    *(None if attempts is None else list(attempts), expected, preaggregate),
+                    *(self.load, self.queue, self.run_id, None if attempts is None else list(attempts), expected),
+                    *(preaggregate, self.source, self.adds),
                 ),
             )
             return Outcome(updates, applied)

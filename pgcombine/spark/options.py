@@ -15,7 +15,7 @@ from pgcombine.errors import ConfigError
 _BOTH = ("queue", "dsn")
 _READING = ("columns", "where", "feed", "startingOffsets", "endingOffsets", "maxChangesPerTrigger", "consumer")
 _OF_FEEDS = _READING[3:]
-_WRITING = ("runId", "preaggregate", "front")
+_WRITING = ("runId", "preaggregate", "front", "source")
 _INTERNAL = {"load"}  # set by staged()
 _OF_STREAMS = {"checkpointlocation", "queryname"}  # Spark's own options, which it passes to the format, too
 
@@ -28,7 +28,8 @@ class Options:
     all rows are read. With ``feed``, changes are read, and ``queue`` is empty. ``start`` and ``end`` are JSON texts of
     offsets, or "latest". ``start`` may also be "earliest", or empty for the reader's default. ``most`` is the option
     ``maxChangesPerTrigger``. With ``load``, the job writes the rows of this load, and another session applies them.
-    ``front`` says whether ``queue`` is a front, whose shards are on other servers.
+    ``front`` says whether ``queue`` is a front, whose shards are on other servers. ``source`` is the source whose
+    contribution is written. ``overwrite`` isn't an option: it says whether the frame replaces all that was written.
     """
 
     queue: str
@@ -37,6 +38,8 @@ class Options:
     load: UUID | None = None
     preaggregate: bool = False
     front: bool = False
+    source: str | None = None
+    overwrite: bool = False
     columns: tuple[str, ...] = ()
     where: str = ""
     feed: str = ""
@@ -63,6 +66,9 @@ class Options:
         front = truth("front", options.get("front", "false"))
         if front and "load" in options:
             raise ConfigError('the option "front" is only for df.write and df.writeStream: leave it out')
+        source = options.get("source")
+        if source is not None:
+            refuse_source(source, run_id=run_id, front=front)
         return cls(
             queue=options.get("queue", ""),
             dsn=chosen_dsn(options.get("dsn")),
@@ -70,6 +76,7 @@ class Options:
             load=UUID(options["load"]) if "load" in options else None,
             preaggregate=truth("preaggregate", options.get("preaggregate", "false")),
             front=front,
+            source=source,
             columns=tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip()),
             where=options.get("where", ""),
             feed=options.get("feed", ""),
@@ -93,6 +100,16 @@ def chosen_dsn(dsn: str | None) -> str:
 def plain(name: str) -> str:
     """Return an option's name in the form for comparisons: run_id and runId become runid."""
     return name.lower().replace("_", "")
+
+
+def refuse_source(source: str, *, run_id: str | None, front: bool = False) -> None:
+    """Raise ConfigError for a source that is empty, or is given together with an option that excludes it."""
+    if not source:
+        raise ConfigError('the option "source" is empty: give a text that names what is replaced, such as a date')
+    if run_id is not None:
+        raise ConfigError('the options "source" and "runId" exclude each other: a run replaces what the last one wrote')
+    if front:
+        raise ConfigError('the options "source" and "front" exclude each other: a front has no contributions')
 
 
 def truth(name: str, value: object) -> bool:

@@ -24,7 +24,7 @@ from pgcombine.spark.errors import explained
 from pgcombine.spark.jdbc import fill, refuse_case, settings_of
 from pgcombine.spark.jobs import described
 from pgcombine.spark.loads import NAME, Load, Outcome
-from pgcombine.spark.options import plain, truth
+from pgcombine.spark.options import plain, refuse_source, truth
 from pgcombine.spark.target import SINKS, Target, why_not_jdbc
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def staged(
     sink: str = "copy",
     preaggregate: bool = False,
     initial: bool = False,
+    source: str | None = None,
     **options: object,
 ) -> Iterator[Staged]:
     """Stage the rows of ``df``. In the block they can be enqueued, once, together with other statements::
@@ -85,21 +86,25 @@ def staged(
             connection.execute("update …")
 
     With ``initial`` the rows, one for each key, become the values of an empty queue instead, as
-    :func:`~pgcombine.spark.initialize` says. ``sink`` is ``copy`` for COPY by the tasks of ``format("pgcombine")``, or
-    ``jdbc`` for Spark's JDBC writer. ``options`` are the options of the chosen sink. Rows that the block didn't enqueue
-    are removed at its end. If the program dies, workers remove them about a day later. ``dsn``, ``run_id``,
-    ``preaggregate`` and the errors are as for :func:`write_jdbc`, which calls ``commit()`` in the block.
+    :func:`~pgcombine.spark.initialize` says. With ``source`` they replace what this source contributes, as
+    ``pgcombine.contribute`` says; in ``foreachBatch`` the query's first batch does, and later ones add. ``sink`` is
+    ``copy`` for COPY by the tasks of ``format("pgcombine")``, or ``jdbc`` for Spark's JDBC writer. ``options`` are the
+    options of the chosen sink. Rows that the block didn't enqueue are removed at its end. If the program dies, workers
+    remove them about a day later. ``dsn``, ``run_id``, ``preaggregate`` and the errors are as for :func:`write_jdbc`,
+    which calls ``commit()`` in the block.
     """
     if sink not in SINKS:
         raise ConfigError(f"there is no sink {sink!r}: give {' or '.join(SINKS)}")
     run_id, preaggregate, options = _sorted_out(run_id, preaggregate, options)
+    if source is not None:
+        refuse_source(source, run_id=run_id)
     settings = settings_of(options) if sink == "jdbc" else {name: str(value) for name, value in options.items()}
     target = Target.of(dsn)
     if sink == "jdbc" and (missing := why_not_jdbc(df.sparkSession, target)) is not None:
         raise ConfigError(f'JDBC can\'t work: {missing}. Without JDBC: df.write.format("pgcombine")')
     identity = uuid4()
     kind = "values" if initial else "stage"
-    load = Load(target.conninfo, queue, run_id or _batch(df, queue) or str(identity), kind, identity)
+    load = Load(target.conninfo, queue, run_id or _batch(df, queue) or str(identity), kind, identity, source)
     with closing(connect(target.conninfo, name=NAME)) as connection, translated(queue=queue):
         columns = status.columns(connection, queue)
         check_frame(columns, df.schema, queue)
@@ -128,6 +133,7 @@ def write_jdbc(
     run_id: str | None = None,
     *,
     preaggregate: bool = False,
+    source: str | None = None,
     **options: object,
 ) -> Outcome:
     """Enqueue the rows of ``df`` through Spark's JDBC writer, in one transaction.
@@ -136,16 +142,16 @@ def write_jdbc(
     ``run_id`` names the run. If it was applied before, nothing is written: ``Outcome.applied`` is False, and the logger
     ``pgcombine.spark`` logs that. In ``foreachBatch`` the default run id is made of the ids of query and batch; over
     Spark Connect ``run_id`` is needed there. Elsewhere the default is a new run id. ``preaggregate`` enqueues one
-    update for each key. ``options`` are those of Spark's JDBC writer: ``batchsize`` (default 10,000), ``numPartitions``
-    (the largest number of partitions that are written at once), ``queryTimeout`` and so on. The options ``runId`` and
-    ``preaggregate`` of ``format("pgcombine")`` are accepted, too.
+    update for each key. ``source`` is as for :func:`staged`. ``options`` are those of Spark's JDBC writer:
+    ``batchsize`` (default 10,000), ``numPartitions`` (the largest number of partitions that are written at once),
+    ``queryTimeout`` and so on. The options ``runId`` and ``preaggregate`` of ``format("pgcombine")`` are accepted, too.
 
     Raises ConfigError if JDBC can't be used, an option is wrong, or a batch is written a second time with the default
     run id. Raises ConnectError if the server can't be reached, QueueNotFoundError if there is no such queue,
     InvalidUpdateError if the frame or a row doesn't fit the queue, PgCombineError if Spark fails, and LoadError if the
     load can't be completed, for example because a crash of the server lost staged rows.
     """
-    with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, initial=False, **options) as rows:
+    with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, source=source, **options) as rows:
         return rows.commit()
 
 

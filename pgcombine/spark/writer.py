@@ -9,6 +9,7 @@ with the same run id was applied before. A batch of a stream has the run id ``st
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
@@ -34,16 +35,17 @@ except ImportError:  # PySpark 4.0 lacks the class, so StreamWriter raises Confi
 def _writing(options: Options, schema: StructType, overwrite: bool) -> Writing:
     """Check the frame's columns against the queue, before any task runs.
 
-    Raises ConfigError if the frame would overwrite the queue, and InvalidUpdateError if the frame doesn't fit the
+    Raises ConfigError if the frame would overwrite the whole queue, and InvalidUpdateError if the frame doesn't fit the
     queue.
     """
-    if overwrite:
+    if overwrite and options.source is None:
         raise ConfigError(
-            f'queue "{options.queue}" can\'t be overwritten: updates are only added. Write with .mode("append"), '
-            'a stream with .outputMode("append"). Write the aggregates of a stream by '
-            ".foreachBatch(pgcombine.spark.foreach_batch(queue, dsn)), to a queue whose combiner is last(at) or max"
+            f'queue "{options.queue}" can\'t be overwritten as a whole: give .option("source", …) to replace what this '
+            'source wrote before, or add with .mode("append"), a stream with .outputMode("append"). Write the '
+            "aggregates of a stream by .foreachBatch(pgcombine.spark.foreach_batch(queue, dsn)), to a queue whose "
+            "combiner is last(at) or max"
         )
-    return (FrontWriting if options.front else Writing).reached(options, schema)
+    return (FrontWriting if options.front else Writing).reached(replace(options, overwrite=overwrite), schema)
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -54,6 +56,10 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
             raise ConfigError(
                 'the option "front" needs "runId": the nodes commit one after the other, so if a job fails, run it '
                 "again with the same run id"
+            )
+        if options.source is not None and not overwrite:
+            raise ConfigError(
+                'the option "source" replaces what the source wrote before: write with .mode("overwrite")'
             )
         self.writing = _writing(options, schema, overwrite)
         load = options.load or uuid4()
@@ -114,9 +120,13 @@ class StreamWriter(DataSourceStreamArrowWriter or object):  # type: ignore[misc]
     @brief()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Apply the batch, unless it was applied before."""
-        written = [message for message in messages if message is not None and message.attempts]
-        if written:  # otherwise the batch is empty, or was applied before
-            self.writing.end(self.writing.load(written[0].run_id, written[0].load), messages)
+        written = sorted(filter(None, messages), key=lambda message: not message.attempts)
+        if not written:
+            return
+        load = self.writing.load(written[0].run_id, written[0].load)
+        # without attempts the batch is empty, which takes a source's contribution back, or it was applied before
+        if written[0].attempts or (load.source is not None and not load.adds and self.writing.begin(load)):
+            self.writing.end(load, messages)
 
     @brief()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

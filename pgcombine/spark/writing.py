@@ -61,7 +61,8 @@ class Writing:
         return cls(conninfo, options, fitting(conninfo, options.queue, schema, options.queue))
 
     def load(self, run_id: str, load: UUID) -> Load:
-        return Load(self.conninfo, self.options.queue, run_id, load=load)
+        source, whole = self.options.source, self.options.overwrite
+        return Load(self.conninfo, self.options.queue, run_id, load=load, source=source, whole=whole)
 
     def begin(self, load: Load) -> bool:
         """Begin the load. Returns False if the run was applied already."""

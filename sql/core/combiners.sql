@@ -45,6 +45,9 @@
 -- key back, even if its "at" is older than the deletion. Keep a tombstone instead: a column
 -- 'deleted boolean last(at)', and read "where deleted is not true", since an update without the column makes it null.
 --
+-- Differences. The column pgcombine.combiner.difference has the update that turns one value into another. Queues whose
+-- combiners all have one take contributions. You may set it for a combiner of your own.
+--
 -- Templates, which expand fills in:
 --   fold     aggregate over the pending updates of a key: {value} is the column
 --   merge    combines the old value {old} with the folded updates {new}; either may be null
@@ -107,6 +110,11 @@ select b.combiner, b.fold, b.merge, b.initial, b.types
 from builtin b
 on conflict (combiner) do update
 set fold = excluded.fold, merge = excluded.merge, initial = excluded.initial, types = excluded.types;
+
+update pgcombine.combiner
+set difference = '(case when {old} is null then {new}
+    else coalesce({new}, ''0'') operator(pg_catalog.-) {old} end)::{type}'
+where combiner in ('sum', 'count');
 
 -- An upgrade recreates the generated aggregates of user-defined combiners.
 select pgcombine_internal.register_combiner(to_regprocedure(c.function), c.type::regtype)

@@ -59,6 +59,55 @@ def test_run_id_counts_once(spark: Any, conn: psycopg.Connection, write: Write, 
     assert values(conn) == {word: 2 * n for word, n in COUNTED.items()}
 
 
+def overwrite(sink: str, df: Any, dsn: str, source: str = "2024-02-29") -> None:
+    if sink == "jdbc":
+        write_jdbc(df, "wc", dsn, source=source)
+    else:
+        df.write.format("pgcombine").options(queue="wc", dsn=dsn, source=source).mode("overwrite").save()
+
+
+@pytest.mark.wc
+@COPY_FIRST
+def test_overwrite_replaces_what_the_source_wrote(
+    spark: Any, conn: psycopg.Connection, dsn: str, write: Write, sink: str
+) -> None:
+    """A run with the same rows enqueues nothing, one with other rows the difference, and one with none all of it."""
+    overwrite(sink, frame(spark), dsn)
+    write(sink, frame(spark, [("b", 100)]))
+    overwrite(sink, frame(spark, [("b", 1000)]), dsn, "2024-03-01")
+    combine_all(conn)
+    assert values(conn) == COUNTED | {"b": 1102}
+    overwrite(sink, frame(spark, parts=2), dsn)
+    assert one(conn, "select pgcombine.backlog('wc')") == 0
+    overwrite(sink, frame(spark, [("a", 4), ("b", 3), ("c", 1)]), dsn)
+    combine_all(conn)
+    assert values(conn) == {"a": 4, "b": 1103, "c": 1}
+    overwrite(sink, frame(spark, []), dsn)
+    combine_all(conn)
+    assert values(conn) == {"b": 1100}
+    assert left(conn) == 0
+
+
+@pytest.mark.wc
+def test_default_mode_names_modes_that_work(spark: Any, conn: psycopg.Connection, dsn: str) -> None:
+    """Spark refuses its default mode, and its hint names Append and Overwrite."""
+    from pyspark.errors import AnalysisException
+
+    writer = frame(spark).write.format("pgcombine").options(queue="wc", dsn=dsn)
+    with pytest.raises(AnalysisException, match="(?i)append.*overwrite"):
+        writer.save()
+    with pytest.raises(ConfigError, match="source"), explained():
+        writer.mode("overwrite").save()
+    with pytest.raises(ConfigError, match="overwrite"), explained():
+        writer.option("source", "s").mode("append").save()
+    with pytest.raises(ConfigError, match="runId"), explained():
+        writer.option("source", "s").option("runId", "r").mode("overwrite").save()
+    writer = frame(spark).write.format("pgcombine").options(queue="wc", dsn=dsn, source="s")
+    writer.mode("overwrite").save()
+    combine_all(conn)
+    assert values(conn) == COUNTED
+
+
 def writer_of(dsn: str, **options: str) -> Any:
     from pyspark.sql.types import LongType, StringType, StructType
 

@@ -69,6 +69,54 @@ def test_streams_into_one_queue_count_apart(
 
 @pytest.mark.wc
 @SINKS
+def test_stream_with_a_source_is_refreshed_in_full(
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str
+) -> None:
+    """The first batch of a new query replaces what the former query wrote. Later batches add, each one once."""
+    stream = Stream(spark, dsn, tmp_path, sink, source="words")
+    stream.add("a b a")
+    stream.run()
+    stream.add("a c")
+    stream.run()
+    stream.forget_commit(1)
+    stream.run()
+    combine_all(conn)
+    assert values(conn) == {"a": 3, "b": 1, "c": 1}
+    shutil.rmtree(stream.checkpoint)
+    (stream.files / "1.txt").write_text("a b\n")
+    stream.run(parts=3)
+    stream.forget_commit(0)
+    stream.run(parts=1)
+    stream.add("c")
+    stream.run()
+    combine_all(conn)
+    assert values(conn) == {"a": 2, "b": 1, "c": 2}
+    assert conn.execute("select * from pgcombine.verify_contributions('wc')").fetchall() == []
+    shutil.rmtree(stream.checkpoint)
+    stream.run(where="word = 'nothing'")
+    combine_all(conn)
+    assert values(conn) == {}
+
+
+@pytest.mark.wc
+@pytest.mark.pyspark(">=4.1")
+def test_complete_totals_replace_those_of_the_batch_before(
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
+) -> None:
+    stream = Stream(spark, dsn, tmp_path, "copy", source="words")
+    for lines, wanted in ((["a b a"], {"a": 2, "b": 1}), (["a c"], {"a": 3, "b": 1, "c": 1})):
+        stream.add(*lines)
+        lines = spark.readStream.text(str(stream.files)).selectExpr("explode(split(value, ' ')) as word")
+        totals = lines.groupBy("word").count().withColumnRenamed("count", "n")
+        writer = totals.writeStream.outputMode("complete").option("checkpointLocation", str(stream.checkpoint))
+        writer = writer.trigger(availableNow=True).format("pgcombine").options(queue="wc", dsn=dsn, source="words")
+        writer.start().awaitTermination()
+        combine_all(conn)
+        assert values(conn) == wanted
+
+
+@pytest.mark.wc
+@SINKS
 def test_failed_batch_is_replayed(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path, sink: str) -> None:
     conn.execute("alter table pgcombine.wc_updates add constraint refused check (word <> 'b')")
     stream = Stream(spark, dsn, tmp_path, sink)

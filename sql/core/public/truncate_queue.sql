@@ -1,9 +1,10 @@
 -- pgcombine.truncate_queue(queue)
--- Removes all updates, values and tokens of a queue, its quarantine and its failures, for example between tests.
+-- Removes all updates, values, tokens and contributions of a queue, its quarantine and its failures, for example
+-- between tests.
 -- Observers see no changes. The function waits for the queue's writers and passes, no longer than lock_timeout allows.
 -- A queue that a component uses can't be emptied, since the component would keep what it has.
--- Tables written: <queue>_updates, <queue>_values, <queue>_quarantine, <queue>_quarantine_keys, quarantined_key,
--- failure, token, sample.
+-- Tables written: <queue>_updates, <queue>_values, <queue>_quarantine, <queue>_quarantine_keys, <queue>_contributions,
+-- quarantined_key, failure, token, contribution, sample.
 -- Errors: PC001 unknown queue; PC005 a component uses the queue; 42501 the caller doesn't own the queue; 55P03 the
 -- tables weren't free within lock_timeout.
 create or replace function pgcombine.truncate_queue(queue text)
@@ -26,13 +27,18 @@ begin
     execute format('lock table pgcombine.%I, pgcombine.%I', _queue || '_updates', _queue || '_values');
     execute ( -- the partitions, since triggers guard the two tables
         select format('truncate pgcombine.%I, pgcombine.%I, ', _queue || '_quarantine', _queue || '_quarantine_keys')
-            || string_agg(t.relid::regclass::text, ', ')
-        from unnest(array['_updates', '_values']) s (suffix)
-        cross join lateral pg_partition_tree(to_regclass(format('pgcombine.%I', _queue || s.suffix))) t
-        where t.isleaf);
+            || string_agg(r.name::text, ', ')
+        from (select t.relid::regclass
+              from unnest(array['_updates', '_values']) s (suffix)
+              cross join lateral pg_partition_tree(to_regclass(format('pgcombine.%I', _queue || s.suffix))) t
+              where t.isleaf
+              union all
+              select to_regclass(format('pgcombine.%I', _queue || '_contributions'))) r (name)
+        where r.name is not null);
     delete from pgcombine.quarantined_key k where k.queue = _queue;
     delete from pgcombine.failure f where f.queue = _queue;
     delete from pgcombine.token t where t.queue = _queue;
+    delete from pgcombine.contribution c where c.queue = _queue;
     delete from pgcombine.sample s where s.queue = _queue;
 end
 $$;

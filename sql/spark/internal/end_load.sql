@@ -1,4 +1,5 @@
--- pgcombine_internal.end_load(load, queue, run_id [, attempts, expected, preaggregate]) → (updates, applied)
+-- pgcombine_internal.end_load(load, queue, run_id [, attempts, expected, preaggregate, source, adds])
+--     → (updates, applied)
 -- Ends a load, in the calling transaction: if the run wasn't applied before, records it, and moves the rows of the
 -- attempts that succeeded from the load's stage to the queue. If the answer to the commit is lost, call the function
 -- again.
@@ -6,14 +7,17 @@
 --                 part's first attempt
 --   expected      number of rows that these attempts wrote; null: the number given to prepare_load, otherwise unknown
 --   preaggregate  whether to fold the rows by key, with the queue's combiners, into one update or value for each key
+--   source        the source whose contribution the rows replace (see contribute); null: they are updates
+--   adds          whether the rows add to the source's contribution instead
 --   updates       number of updates or values that the run added
 --   applied       whether this call added them
--- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of give_up_load.
+-- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of contribute and give_up_load.
 -- Errors: PC001 unknown queue; PC030 the load has ended without being applied, or belongs to another role; PC031 a
 -- crash has emptied the stage, or the number of rows isn't the expected one; 42501 the caller lacks a right to insert;
--- those of begin_initialize.
+-- those of begin_initialize, open_contributions and replace_contribution.
 create or replace function pgcombine_internal.end_load(load uuid, queue text, run_id text, attempts xid8[] default null,
-    expected bigint default null, preaggregate boolean default false, out updates bigint, out applied boolean)
+    expected bigint default null, preaggregate boolean default false, source text default null,
+    adds boolean default false, out updates bigint, out applied boolean)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -58,26 +62,30 @@ begin
     _values := _load.kind = 'values';
     _stage := format('pgcombine.spark_stage_%s', _load.number);
     _staged := format('(select %s from %s s where %s) as staged', pgcombine_internal.column_list(_queue.queue), _stage,
-        case when attempts is not null then 's.pgcombine_attempt = any ($1)'
+        case when attempts is not null then format('s.pgcombine_attempt = any (%L::xid8[])', attempts)
              else format('(s.pgcombine_part, s.pgcombine_attempt) in (
                  select f.pgcombine_part, min(f.pgcombine_attempt) from %s f group by f.pgcombine_part)', _stage) end);
     if _values then
         perform pgcombine_internal.begin_initialize(_queue.queue);
     end if;
 
-    if preaggregate and expected is not null then
-        execute format('select count(*) from %s', _staged) into _found using attempts;
+    if (preaggregate or source is not null) and expected is not null then
+        execute format('select count(*) from %s', _staged) into _found;
     end if;
-    execute format('insert into pgcombine.%I (%s) %s%s',
-        _queue.queue || case when _values then '_values' else '_updates' end, _columns,
-        case when preaggregate
-            then format('select %s from %s group by %s', concat_ws(', ', _keys, (
-                    select string_agg(pgcombine_internal.fold_expression(c), ', ' order by c.position)
-                    from pgcombine.queue_column c where c.queue = _queue.queue and c.role = 'value')),
-                pgcombine_internal.fold_source(_queue.queue, _staged), _keys)
-            else format('select %s from %s', _columns, _staged) end,
-        case when _values then ' order by ' || _keys end) using attempts; -- in order, an index takes keys faster
-    get diagnostics updates = row_count;
+    if source is not null then
+        perform pgcombine_internal.open_contributions(_queue.queue);
+        updates := case when adds then pgcombine_internal.add_contribution(_queue.queue, source, _staged)
+            else pgcombine_internal.replace_contribution(_queue.queue, source, _staged) end;
+    else
+        execute format('insert into pgcombine.%I (%s) %s%s',
+            _queue.queue || case when _values then '_values' else '_updates' end, _columns,
+            case when preaggregate
+                then format('select %s from %s group by %s', concat_ws(', ', _keys, pgcombine_internal.column_list(
+                    _queue.queue, 'value', '{fold}')), pgcombine_internal.fold_source(_queue.queue, _staged), _keys)
+                else format('select %s from %s', _columns, _staged) end,
+            case when _values then ' order by ' || _keys end); -- in order, an index takes keys faster
+        get diagnostics updates = row_count;
+    end if;
     perform pgcombine_internal.require(coalesce(coalesce(_found, updates) = expected, true), 'PC031',
         format('run "%s" into queue "%s" wrote %s rows, but %s are staged', _load.run_id, _queue.queue, expected,
             coalesce(_found, updates)),

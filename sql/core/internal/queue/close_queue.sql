@@ -6,7 +6,7 @@
 -- Components register queries for two events (see the table hook). A query for the event close returns rows: a problem
 -- that keeps the queue (null: none), a hint, and the statement that removes what the component has. A query for the
 -- event closed runs once the queue is out of the catalog.
--- Tables written: pgcombine.queue and the tables that refer to it; token, combiner; those of components.
+-- Tables written: pgcombine.queue and the tables that refer to it; contribution, token, combiner; those of components.
 -- Errors: PC001 unknown queue; PC003 session_replication_role turns foreign keys off, or the isolation level isn't read
 -- committed, without force; PC005 updates are pending or quarantined, or a component keeps the queue, without force;
 -- PC006 the tables weren't free within lock_timeout; 2BP01 another object depends on one that the function drops; 42501
@@ -82,8 +82,11 @@ begin
     end if;
 
     execute format('drop view pgcombine.%I, pgcombine.%I', _queue || '_current', _queue || '_pending');
-    execute format('drop table pgcombine.%I, pgcombine.%I', _queue || '_quarantine', _queue || '_quarantine_keys');
+    execute format('drop table pgcombine.%I, pgcombine.%I', _queue || '_quarantine', _queue || '_quarantine_keys')
+        || (select case when q.contribution is not null then format(', pgcombine.%I', _queue || '_contributions')
+                else '' end from pgcombine.queue q where q.queue = _queue);
     delete from pgcombine.queue q where q.queue = _queue;
+    delete from pgcombine.contribution c where c.queue = _queue;
     delete from pgcombine.token t where t.queue = _queue;
     for _query in select h.query from pgcombine.hook h where h.event = 'closed' loop
         execute _query using _queue;

@@ -37,6 +37,9 @@ begin
             union all
             select * from unnest(_ordered)
             union all
+            select format('lock table only %s in access exclusive mode', r)
+            from to_regclass(format('pgcombine.%I', queue || '_contributions')) r where r is not null
+            union all
             select format('lock table only %s in access exclusive mode', t.relid::regclass)
             from unnest(array[_values, _updates]) parent cross join lateral pg_partition_tree(parent::regclass) t
             where wholly

@@ -1,9 +1,9 @@
 -- pgcombine_internal.regenerate(queue)
 -- Recreates a queue's generated objects: the tables of its quarantine and the bounds of its values if they are
--- missing, the statements of its passes, its views, the comments on tables and views, its functions, its
--- triggers, and what components generate (see the table hook). It also updates the stored type names of the columns,
--- and checks the observers in SQL. An upgrade calls the function for each queue, so that existing queues get the new
--- definitions.
+-- missing, the statements of its passes and contributions, its views, the comments on tables and views, its functions,
+-- its triggers, and what components generate (see the table hook). It also updates the stored type names of the
+-- columns, and checks the observers in SQL. An upgrade calls the function for each queue, so that existing queues get
+-- the new definitions.
 -- Tables written: pgcombine.queue, queue_column; those of components.
 -- Errors: PC001 unknown queue; PC003 see check_observer; 42501 the caller doesn't own the queue.
 create or replace function pgcombine_internal.regenerate(queue text)
@@ -23,6 +23,8 @@ begin
     perform pgcombine_internal.check_observer(o.queue, o.observer, installed => true)
     from pgcombine.observer o where o.queue = _queue.queue and o.language = 'sql';
     perform pgcombine_internal.regenerate_pass(_queue.queue);
+    update pgcombine.queue q set contribution = pgcombine_internal.contribution_sql(_queue.queue)
+    where q.queue = _queue.queue and q.contribution is not null;
 
     perform pgcombine_internal.replace_view(_queue.queue || '_pending', pgcombine_internal.pending_sql(_queue.queue));
     perform pgcombine_internal.replace_view(_queue.queue || '_current', pgcombine_internal.current_sql(_queue.queue));

@@ -1,6 +1,6 @@
 -- pgcombine_internal.verify_generated(queue) → problems
--- The part of verify that compares the statement of passes, the views and the functions with what regenerate makes,
--- and the primary key of the values with the key columns.
+-- The part of verify that compares the statements of passes and contributions, the views and the functions with what
+-- regenerate makes, and the primary key of the values with the key columns.
 -- Errors: PC001 unknown queue.
 create or replace function pgcombine_internal.verify_generated(queue text)
 returns setof text
@@ -24,6 +24,9 @@ begin
     if _queue.pass is distinct from pgcombine_internal.pass_parts(_queue.queue)
        or _queue.statement is distinct from pgcombine_internal.pass_template(_queue.queue) then
         return next format('the generated statement of passes is not up to date: %s', _hint);
+    end if;
+    if _queue.contribution <> pgcombine_internal.contribution_sql(_queue.queue) then
+        return next format('the generated statement of contributions is not up to date: %s', _hint);
     end if;
     return query
     select format('view %s differs from the generated one: %s', c.oid::regclass, _hint)

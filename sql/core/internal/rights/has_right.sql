@@ -29,7 +29,7 @@ begin
                 where (select bool_and(has_column_privilege(has_right.role, t.relation, a.attnum, 'select'))
                        from pg_attribute a
                        where a.attrelid = t.relation and a.attnum > 0 and not a.attisdropped))
-            and not pgcombine_internal.under_policies(has_right.queue, role)
+            and not pgcombine_internal.under_policies(_values, role)
         when 'use' then has_any_column_privilege(role, _updates, 'insert, select')
                      or has_any_column_privilege(role, _values, 'select')
                      or has_any_column_privilege(role, _current, 'select')

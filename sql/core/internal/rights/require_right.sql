@@ -21,7 +21,8 @@ begin
     raise exception 'permission denied: role "%" lacks the right % on %', role, _right,
         case when _all then 'the queues' else format('queue "%s"', queue) end
         using errcode = '42501',
-            hint = case when _right = 'read' and pgcombine_internal.under_policies(queue, role)
+            hint = case when _right = 'read' and pgcombine_internal.under_policies(
+                    to_regclass(format('pgcombine.%I', queue || '_values')), role)
                 then format('row security policies on pgcombine.%I apply to the role, so it can only select from '
                     'that table', queue || '_values')
                 else format('select pgcombine.grant_right(%L, %L%s)', _right, role,
