@@ -197,6 +197,11 @@ class FeedStreamReader(_Changes, DataSourceStreamReader, SupportsTriggerAvailabl
         return given if upto == after else upto
 
     @brief()
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """Return the offset of the newest change, for the query's progress. PySpark before 4.2 doesn't ask."""
+        return self._present()
+
+    @brief()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return a part for each bucket that has changes in a batch."""
         self._known = end

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from support import eventually
 from support.connect import connect_server
-from support.queues import combine_all, values
+from support.queues import combine_all, one, values
 from support.servers import embedded_only
 
 HERE = Path(__file__).parent
@@ -39,7 +40,7 @@ def test_word_count_stream_prints_the_counts() -> None:
 @embedded_only
 @pytest.mark.timeout(600)
 def test_pipeline_counts_each_file_once(conn: psycopg.Connection, dsn: str, tmp_path: Path) -> None:
-    """The second run has one more file; each file counts once."""
+    """The second run has one more file. Then all is refreshed: by a run whose client is killed, and by another one."""
     project = tmp_path / "pipeline"
     shutil.copytree(HERE / "pipeline", project)
     spec = project / "spark-pipeline.yml"
@@ -48,19 +49,34 @@ def test_pipeline_counts_each_file_once(conn: psycopg.Connection, dsn: str, tmp_
     words.mkdir()
     (tmp_path / "server").mkdir()
     with connect_server(tmp_path / "server") as remote:
-        for number, text in enumerate(["to be or not to be", "not to worry"]):
-            (words / f"{number}.txt").write_text(text)
-            done = subprocess.run(
-                [sys.executable, "-m", "pyspark.pipelines.cli", "run", "--spec", str(spec)],
+
+        def started(*options: str) -> subprocess.Popen[str]:
+            return subprocess.Popen(
+                [sys.executable, "-m", "pyspark.pipelines.cli", "run", "--spec", str(spec), *options],
                 env=os.environ | {"SPARK_REMOTE": remote, "PGCOMBINE_DSN": dsn, "WORDS": str(words)},
-                capture_output=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 text=True,
-                timeout=240,
-                check=False,
             )
-            told = done.stdout + done.stderr
+
+        def run(*options: str) -> None:
+            with started(*options) as client:
+                told, _ = client.communicate(timeout=240)
             assert "Run is COMPLETED." in told, told[-5000:]
             # After a complete run, the client of PySpark 4.3.0 may fail on the metrics of a Python sink.
-            assert done.returncode == 0 or "[UNKNOWN_RESPONSE] Unknown response: Plan observed(" in told, told[-5000:]
-    combine_all(conn)
-    assert values(conn) == {"to": 3, "be": 2, "or": 1, "not": 2, "worry": 1}
+            assert client.returncode == 0 or "[UNKNOWN_RESPONSE] Unknown response: Plan observed(" in told, told[-5000:]
+            combine_all(conn)
+
+        for number, text in enumerate(["to be or not to be", "not to worry"]):
+            (words / f"{number}.txt").write_text(text)
+            run()
+        counted = {"to": 3, "be": 2, "or": 1, "not": 2, "worry": 1}
+        assert values(conn) == counted
+        batches = "select count(*) from pgcombine.token"
+        before = one(conn, batches)
+        with started("--full-refresh-all") as client:
+            eventually(lambda: one(conn, batches) > before, timeout=120, what="a batch of the refresh")
+            client.kill()
+        run("--full-refresh-all")
+    assert values(conn) == counted
+    assert conn.execute("select * from pgcombine.verify_contributions('wc')").fetchall() == []

@@ -125,6 +125,9 @@ def fill(conn: psycopg.Connection) -> Values:
         "errors text[]": [["x"]],
         # parameters about rollups
         "rollup text": ["docs"],
+        # parameters about contributions
+        "source text": ["s"],
+        "updates jsonb": ["[]"],
         "statement text": ["select 1"],
         "wait boolean": [True, False],
         "repair boolean": [True, False],

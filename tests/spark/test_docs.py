@@ -61,8 +61,8 @@ def test_tests_run_every_section() -> None:
         "Aggregates of a stream",
         "By JDBC",
         "Changes as a stream",
-        "Correcting a past run",
         "Errors",
+        "Replacing what a run wrote",
         "Streams",
         "The database",  # tested in test_environment, since the environment must be set before Spark starts
         "Updates together with statements of your own",
@@ -157,15 +157,27 @@ def test_section_upsert_works(spark: Any, conn: psycopg.Connection, recipe: Reci
 
 
 @pytest.mark.wc
-@pytest.mark.slow
 @embedded_only
-def test_section_correcting_a_run_works(spark: Any, conn: psycopg.Connection, recipe: Recipe) -> None:
-    given = {"wrong": words(spark, a=1, b=2, c=3), "right": words(spark, a=1, b=5, d=4)}
-    for _ in range(2):  # the second time adds nothing: both runs were applied the first time
-        recipe("Correcting a past run", **given)
-    assert one(conn, "select pgcombine.backlog('wc')") == 3 + 4
-    combine_all(conn)
-    assert values(conn) == {"a": 1, "b": 5, "d": 4}
+@pytest.mark.pyspark(">=4.1")
+def test_section_replacing_works(spark: Any, conn: psycopg.Connection, recipe: Recipe, tmp_path: Path) -> None:
+    """Each run has other rows of the days, and a stream whose checkpoint is lost."""
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "1").write_text("s\ns\n")
+    stream = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value as word", "1L as n").writeStream
+    schema = "day string, word string, n bigint"
+    for number, rows in enumerate(
+        [
+            [("2024-02-27", "a", 1), ("2024-02-28", "b", 2)],
+            [("2024-02-28", "b", 7), ("2024-02-29", "a", 3), ("2024-02-29", "c", 1)],
+        ]
+    ):
+        writer = stream.option("checkpointLocation", str(tmp_path / f"checkpoint {number}")).trigger(availableNow=True)
+        recipe("Replacing what a run wrote", events=spark.createDataFrame(rows, schema), writer=writer)
+        combine_all(conn)
+        wanted: dict[str, int] = {"s": 2}
+        for _, word, n in rows:
+            wanted[word] = wanted.get(word, 0) + n
+        assert values(conn) == wanted
 
 
 @pytest.mark.slow

@@ -94,7 +94,7 @@ def test_default_mode_names_modes_that_work(spark: Any, conn: psycopg.Connection
     from pyspark.errors import AnalysisException
 
     writer = frame(spark).write.format("pgcombine").options(queue="wc", dsn=dsn)
-    with pytest.raises(AnalysisException, match="(?i)append.*overwrite"):
+    with pytest.raises(AnalysisException, match=r"(?i)append.*overwrite"):
         writer.save()
     with pytest.raises(ConfigError, match="source"), explained():
         writer.mode("overwrite").save()

@@ -17,7 +17,9 @@ from pgcombine.spark import register
 spark = SparkSession.active()
 register(spark)
 
-dp.create_sink("counts", format="pgcombine", options={"queue": "wc", "dsn": os.environ["PGCOMBINE_DSN"]})
+# with a source, a full refresh counts each file once, too
+options = {"queue": "wc", "dsn": os.environ["PGCOMBINE_DSN"], "source": "files"}
+dp.create_sink("counts", format="pgcombine", options=options)
 
 
 @dp.append_flow(target="counts")
