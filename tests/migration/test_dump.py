@@ -154,6 +154,19 @@ def test_restored_queue_keeps_its_tokens(conn: psycopg.Connection, dsn: str, ser
 
 @pytest.mark.wc
 @embedded_only
+def test_restored_queue_keeps_its_contributions(conn: psycopg.Connection, dsn: str, server: Server) -> None:
+    WC.contribute(conn, "s", [("a", 1), ("b", 2)])
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:
+        assert one(there, "select pgcombine.post_restore()") is True
+        assert WC.contribute(there, "s", [("b", 2), ("c", 3)]) == 2
+        assert WC.contribute(there, "t", [("b", 1)]) == 1
+        assert current(there) == {"b": 3, "c": 3}
+        assert there.execute("select * from pgcombine.verify_contributions('wc')").fetchall() == []
+        assert WC.verify(there) == []
+
+
+@pytest.mark.wc
+@embedded_only
 def test_worker_runs_post_restore(conn: psycopg.Connection, dsn: str, server: Server) -> None:
     add(conn, {"a": 1, "b": 2})
     with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as there:

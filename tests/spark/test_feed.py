@@ -177,6 +177,20 @@ def test_stream_begins_with_the_present_offset(spark: Any, dsn: str, conn: psyco
 
 
 @pytest.mark.pyspark(">=4.2")
+def test_progress_shows_how_far_the_stream_is_behind(
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
+) -> None:
+    make_feed(conn)
+    combine(conn, {f"w{n}": 1 for n in range(7)})
+    query = Follower(spark, dsn, tmp_path, startingOffsets="earliest", maxChangesPerTrigger="5").start()
+    query.awaitTermination()
+    newest = one(conn, "select pgcombine_internal.feed_offset('f')")
+    first, *_ = [source for progress in query.recentProgress for source in progress["sources"]]
+    assert json.loads(first["latestOffset"]) == newest
+    assert json.loads(first["endOffset"]) != newest
+
+
+@pytest.mark.pyspark(">=4.2")
 def test_batches_obey_the_limit(spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path) -> None:
     make_feed(conn)
     combine(conn, {f"w{n}": 1 for n in range(23)})

@@ -1,6 +1,6 @@
 -- pgcombine_internal.add_contribution(queue, source, rows) → bigint
--- Adds rows to the contribution of a source, and enqueues them, folded by key. Returns the number of updates. The caller
--- has called open_contributions.
+-- Adds rows to the contribution of a source, and enqueues them, folded by key. Returns the number of updates. The
+-- caller has called open_contributions.
 --   rows  a from item that has the queue's columns
 -- Tables written: those of replace_contribution.
 -- Errors: those of replace_contribution.

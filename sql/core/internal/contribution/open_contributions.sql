@@ -52,12 +52,13 @@ begin
         'sum and count can; to correct a value instead, use last(at) and enqueue the new value with a later "at"');
     execute format('create table %s (pgcombine_source bigint not null, %s%s, primary key (pgcombine_source, %s))',
         _table, pgcombine_internal.column_list(_queue.queue, form => '{name} {type}{collate}'), (
-            select string_agg(format(', constraint %I check (((%2$I operator(pg_catalog.-) %2$I) '
-                'operator(pg_catalog.=) ''0''))', format('%s isn''t infinite or NaN: no update could take it back',
-                c.name), c.name), '' order by c.position)
+            select format(', constraint %I check (%s)', 'a value isn''t finite: no update could take it back',
+                string_agg(format('((%1$I operator(pg_catalog.-) %1$I) operator(pg_catalog.=) ''0'')', c.name),
+                    ' and '))
             from pgcombine.queue_column c
             where c.queue = _queue.queue and c.combiner = 'sum' and pgcombine_internal.base_type(c.type::regtype)
-                = any ('{real,double precision,numeric,interval}'::regtype[])),
+                = any ('{real,double precision,numeric,interval}'::regtype[])
+            having count(*) > 0),
         pgcombine_internal.column_list(_queue.queue, 'key'));
     execute format('comment on table %1$s is %2$L; comment on column %1$s.pgcombine_source is %3$L', _table,
         format('What each source contributes to queue %s, folded by key.', _queue.queue),

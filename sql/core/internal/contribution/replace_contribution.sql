@@ -4,8 +4,8 @@
 --   rows     a from item that has the queue's columns
 --   updates  $2 in rows
 -- Tables written: <queue>_updates, <queue>_contributions; pgcombine.contribution.
--- Errors: 22003 (22008 for interval) a sum, or the difference from the former value, is beyond its type's range; 23514 a
--- value is infinite or NaN; those of take_source, and of an insert into <queue>_updates.
+-- Errors: 22003 (22008 for interval) a sum, or the difference from the former value, is beyond its type's range; 23514
+-- a value is infinite or NaN; those of take_source, and of an insert into <queue>_updates.
 create or replace function pgcombine_internal.replace_contribution(queue text, source text, rows text,
     updates jsonb default null)
 returns bigint
