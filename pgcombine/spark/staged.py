@@ -151,7 +151,9 @@ def write_jdbc(
     InvalidUpdateError if the frame or a row doesn't fit the queue, PgCombineError if Spark fails, and LoadError if the
     load can't be completed, for example because a crash of the server lost staged rows.
     """
-    with staged(df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, source=source, **options) as rows:
+    with staged(
+        df, queue, dsn, run_id, sink="jdbc", preaggregate=preaggregate, initial=False, source=source, **options
+    ) as rows:
         return rows.commit()
 
 
