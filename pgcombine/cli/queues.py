@@ -192,7 +192,7 @@ def pause(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
 
 @queue.command()
 def resume(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
-    """Let passes over a queue go on.
+    """Let passes over a queue go on, and let workers try its failing buckets again at once.
 
     Example: pgcombine queue resume wc
     """

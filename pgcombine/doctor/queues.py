@@ -156,6 +156,7 @@ def failing(context: Context) -> Iterator[Finding]:
         yield error(
             f"{row['buckets']} of its buckets fail, {times}, last with {_cause(row)}",
             f"pgcombine status shows the error of each bucket, pgcombine queue show {row['queue']} the statement; "
+            f"pgcombine queue resume {row['queue']} tries again at once; "
             "failing keys are quarantined after some attempts",
             subject=row["queue"],
             value=row["attempts"],

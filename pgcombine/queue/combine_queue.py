@@ -271,7 +271,7 @@ class CombineQueue:
 
     @_in_transaction()
     def resume(self) -> Steps[None]:
-        """Let passes over the queue run again. Raises QueueNotFoundError."""
+        """Let passes over the queue run again, those over failing buckets at once. Raises QueueNotFoundError."""
         yield Statement("select pgcombine.resume(%s)", (self.name,))
 
     @overload

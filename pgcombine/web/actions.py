@@ -54,7 +54,10 @@ async def own_form(request: Request) -> dict[str, str]:
 
 
 async def _act(request: Request, what: str, target: str, work: Work) -> Response:
-    """Run ``work`` in a transaction, and redirect to the page ``target``, which shows the outcome ``work`` returns."""
+    """Run ``work`` in a transaction, and redirect to a page that shows the outcome ``work`` returns.
+
+    The page is ``target``, or the overview if the form came from there.
+    """
     site = site_of(request)
     fields = await own_form(request)
     if not site.actions:
@@ -66,7 +69,7 @@ async def _act(request: Request, what: str, target: str, work: Work) -> Response
     outcome = await run_in_threadpool(acted)
     subject = " ".join(str(part) for part in request.path_params.values())
     log.info("web.action what=%s subject=%s key=%s outcome=%s", what, subject, fields.get("id", "-"), outcome)
-    return RedirectResponse(f"{target}?done={outcome}", 303)
+    return RedirectResponse(f"{'/' if fields.get('back') == 'overview' else target}?done={outcome}", 303)
 
 
 CALLS = {

@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 Series = Sequence[tuple[float, float]]
 
-LOWEST = 2.0  # the axis of values goes up to this number at least, so that small values are drawn low
+# Possible ends of the axis of values. The first is the least one, so that small values are drawn low.
+NUMBERS = tuple(digit * 10.0**power for power in range(15) for digit in (1, 2, 5))[1:]
+DURATIONS = (2.0, 4.0, 10.0, 20.0, 60.0, 120.0, 240.0, 600.0, 1200.0, *(3600.0 * h for h in (1, 2, 4, 12, 24)))
 LEVELS = 5  # the highest level of a heat map's colours
 STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)  # possible distances of ticks on the time axis, in seconds
 MOST_TIMES = 6
@@ -34,7 +36,7 @@ class Format(NamedTuple):
 
 
 SPARK = Format(96, 22, 1, 2, 2, 1, 48)
-CHART = Format(640, 170, 72, 10, 12, 28, 240)
+CHART = Format(640, 210, 88, 14, 12, 28, 160)
 
 
 class Tick(NamedTuple):
@@ -45,31 +47,50 @@ class Tick(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A drawing whose time axis begins at ``begin``.
+class Line:
+    """A drawn series. ``line`` and ``area`` are the data of SVG paths, and empty if there is nothing to draw.
 
-    ``line`` and ``area`` are the data of SVG paths. They are empty if there is nothing to draw. ``last`` is the last
-    value, ``peak`` the highest one, and ``peak_at`` the time of the highest one. These three are None if there is no
-    value. ``across`` are the ticks of the time axis, ``up`` those of the axis of values.
+    ``last`` is the last value, ``peak`` the highest one, and ``peak_at`` the time of the highest one. These three are
+    None if there is no value.
     """
 
-    format: Format
-    begin: datetime
     line: str
     area: str
     last: float | None
     peak: float | None
     peak_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing of lines whose time axis begins at ``begin``.
+
+    ``across`` are the ticks of the time axis, ``up`` those of the axis of values.
+    """
+
+    format: Format
+    begin: datetime
+    lines: Sequence[Line]
     across: Sequence[Tick]
     up: Sequence[Tick]
 
 
-def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format = CHART) -> Chart:
-    """Return the drawing of a series from ``begin`` to ``end``. Of the points in an interval, the highest is drawn."""
-    inside = [point for point in series if begin <= point[0] <= end]
-    highest = max(inside, key=lambda point: point[1], default=None)
-    full = rounded_up(highest[1] if highest else 0.0)
+def drawn(
+    *drawn_series: Series,
+    begin: float,
+    end: float,
+    gap: float,
+    form: Format = CHART,
+    ends: Sequence[float] = NUMBERS,
+) -> Chart:
+    """Return the drawing of series from ``begin`` to ``end``, with the same axes for all.
+
+    Of the points of a series in an interval, the highest is drawn. The axis of values ends at one of ``ends``.
+    """
+    inside = [[point for point in series if begin <= point[0] <= end] for series in drawn_series]
+    full = rounded_up(max((value for series in inside for _, value in series), default=0.0), ends)
     floor = form.height - form.bottom
+    part = (end - begin) / form.parts
 
     def across(at: float) -> float:
         return round(form.left + (at - begin) / (end - begin) * (form.width - form.left - form.right), 1)
@@ -77,21 +98,26 @@ def drawn(series: Series, begin: float, end: float, *, gap: float, form: Format 
     def up(value: float) -> float:
         return round(floor - value / full * (floor - form.top), 1)
 
-    part = (end - begin) / form.parts
-    runs = _runs(_peaks(inside, begin, part), max(gap, 2.1 * part))
-    lines = [[f"{across(at):g} {up(value):g}" for at, value in run] for run in runs]
+    def line(series: Series) -> Line:
+        runs = _runs(_peaks(series, begin, part), max(gap, 2.1 * part))
+        lines = [[f"{across(at):g} {up(value):g}" for at, value in run] for run in runs]
+        highest = max(series, key=lambda point: point[1], default=None)
+        return Line(
+            # h0 draws a single point as a dot: a line without length, but with round ends
+            "".join(f"M{'L'.join(line)}{'h0' if len(line) == 1 else ''}" for line in lines),
+            "".join(
+                f"M{across(run[0][0]):g} {floor}L{'L'.join(line)}L{across(run[-1][0]):g} {floor}Z"
+                for run, line in zip(runs, lines, strict=True)
+            ),
+            series[-1][1] if series else None,
+            highest[1] if highest else None,
+            datetime.fromtimestamp(highest[0], UTC) if highest else None,
+        )
+
     return Chart(
         form,
         datetime.fromtimestamp(begin, UTC),
-        # h0 draws a single point as a dot: a line without length, but with round ends
-        "".join(f"M{'L'.join(line)}{'h0' if len(line) == 1 else ''}" for line in lines),
-        "".join(
-            f"M{across(run[0][0]):g} {floor}L{'L'.join(line)}L{across(run[-1][0]):g} {floor}Z"
-            for run, line in zip(runs, lines, strict=True)
-        ),
-        inside[-1][1] if inside else None,
-        highest[1] if highest else None,
-        datetime.fromtimestamp(highest[0], UTC) if highest else None,
+        [line(series) for series in inside],
         _times(begin, end, across),
         [Tick(up(full * share), full * share) for share in (0.0, 0.5, 1.0)],
     )
@@ -119,12 +145,9 @@ def _runs(series: Series, gap: float) -> list[list[tuple[float, float]]]:
     return runs
 
 
-def rounded_up(value: float) -> float:
-    """Return the end of the axis of values: the least of 2, 5, 10, 20, 50, … that isn't below the value."""
-    if value <= LOWEST:
-        return LOWEST
-    power = 10.0 ** math.floor(math.log10(value))
-    return next((power * digit for digit in (1, 2, 5) if power * digit >= value), power * 10)
+def rounded_up(value: float, ends: Sequence[float] = NUMBERS) -> float:
+    """Return the least of ``ends`` that isn't below the value. A value above all of them is its own end."""
+    return next((end for end in ends if end >= value), value)
 
 
 def _times(begin: float, end: float, across: Callable[[float], float]) -> list[Tick]:

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from pgcombine.database.connect import Connection, dicts, one
+from pgcombine.database.connect import Connection, dicts
 from pgcombine.database.sqlfiles import query
 from pgcombine.errors import first_line
 from pgcombine.queue import status
@@ -70,9 +70,10 @@ def identity(connection: Connection) -> dict[str, str]:
     return found
 
 
-def may_operate(connection: Connection, queue: str) -> bool:
-    """Whether the role may pause the queue, and retry and drop its quarantined keys."""
-    return bool(one(connection, "select pgcombine_internal.has_right(%s, 'work')", queue)[0])
+def operable(connection: Connection, queues: Sequence[str]) -> frozenset[str]:
+    """Return those of the queues that the role may pause, and whose quarantined keys it may retry and drop."""
+    statement = "select q from unnest(%s::text[]) q where pgcombine_internal.has_right(q, 'work')"
+    return frozenset(queue for (queue,) in connection.execute(statement, ([*queues],)))
 
 
 def greatest(connection: Connection, queue: str, found: Sequence[Column], by: str) -> Part:

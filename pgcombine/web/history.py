@@ -1,6 +1,6 @@
 """The figures of the queues over time, kept in this process's memory.
 
-All readers share the polls: :meth:`History.poll` reads ``pgcombine.queue_stat`` about once a second at most. A thread
+All readers share the polls: :meth:`History.poll` reads the query ``web_queues`` about once a second at most. A thread
 also polls every few seconds, so that the charts have no gaps while no page is open. The lag and the backlog are known
 since the process started. ``pgcombine.minute_stat`` has the throughput, also of earlier times.
 """
@@ -13,7 +13,6 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import psycopg
@@ -34,15 +33,22 @@ log = logging.getLogger("pgcombine.web")
 
 
 class Point(NamedTuple):
-    """The figures of a queue at one time. ``at`` is in seconds since 1970, ``lag`` in seconds."""
+    """The figures of a queue at one time. ``at`` is in seconds since 1970, ``lag`` in seconds.
+
+    ``updates`` and ``changes`` are rates per second, averages of the minute before. ``inserted`` is the number of rows
+    ever inserted into the log, or None if it isn't known.
+    """
 
     at: float
     pending: float
     lag: float
+    updates: float
+    changes: float
+    inserted: int | None
 
 
 class History:
-    """The latest and the earlier figures of the queues.
+    """The latest figures of the queues, and those since ``began`` (in seconds since 1970).
 
     :meth:`poll`, :meth:`points` and :meth:`minutes` raise the errors of :meth:`Database.run`.
     """
@@ -50,6 +56,7 @@ class History:
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._clock = clock
+        self.began = clock()
         self._lock = threading.Lock()
         self._rows: list[dict[str, Any]] = []
         self._at = 0.0
@@ -59,12 +66,12 @@ class History:
         self._minutes_at = 0.0
         self._points: dict[str, deque[Point]] = defaultdict(lambda: deque(maxlen=KEPT))
 
-    def poll(self) -> tuple[list[dict[str, Any]], datetime]:
-        """Return the rows of ``pgcombine.queue_stat``, and when they were read: about YOUNGEST seconds ago at most."""
+    def poll(self) -> list[dict[str, Any]]:
+        """Return the rows of ``web_queues``, read about YOUNGEST seconds ago at most."""
         with self._turn():
             if self._clock() - self._at > YOUNGEST:
                 self._poll()
-            return self._rows, datetime.fromtimestamp(self._at, UTC)
+            return self._rows
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -89,7 +96,8 @@ class History:
         for row in self._rows:
             points = self._points[row["queue"]]
             if not points or self._at - points[-1].at >= EVERY * 0.9:
-                points.append(Point(self._at, row["pending"], row["lag_seconds"]))
+                updates, changes = row["updates_per_second_1m"], row["changes_per_second_1m"]
+                points.append(Point(self._at, row["pending"], row["lag_seconds"], updates, changes, row["inserted"]))
         for gone in self._points.keys() - {row["queue"] for row in self._rows}:
             del self._points[gone]
 
@@ -136,4 +144,4 @@ class History:
 
 def _stat(connection: Connection) -> list[dict[str, Any]]:
     require_monitor(connection)
-    return dicts(connection, query("queue_stat"), (None,))
+    return dicts(connection, query("web_queues"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -30,14 +30,32 @@ REFRESH = 5  # seconds after which an open page refreshes
 BEHIND = 60.0  # seconds; a queue with a greater lag is "behind"
 WAITING = 10.0  # seconds; a queue with a greater lag, up to BEHIND, is "waiting"
 OLD_SNAPSHOT = 60.0  # seconds
+MOST_PANELS = 6  # greatest number of queues with large charts on the overview
 MOST_BUCKETS = 512  # greatest number of cells of a heat map
 REFUSED = 50  # greatest number of refused entries on the page of exports
 LONGEST_NAME = 40
-STATES = ("failing", "quarantine", "behind", "waiting", "unknown", "paused", "well")  # worst first
-TROUBLES = STATES[:3]
+# worst first; "unattended" is a queue that is behind, and that no connected worker serves
+STATES = ("failing", "unattended", "quarantine", "behind", "paused", "waiting", "unknown", "well")
+TROUBLES = STATES[:4]
+# What the overview says first of queues in a state, of destinations, and of transactions: how bad it is, a sentence
+# about one, and a sentence about several.
+SENTENCES = {
+    "failing": ("error", "{} is failing", "{} queues are failing"),
+    "unattended": ("error", "{} has no worker", "{} queues have no worker"),
+    "quarantine": ("error", "{} has quarantined keys", "{} queues have quarantined keys"),
+    "behind": ("error", "{} is behind", "{} queues are behind"),
+    "down": ("error", "The destination of {} is down", "The destinations of {} exports are down"),
+    "paused": ("warning", "{} is paused, and updates wait", "{} queues are paused, and updates wait"),
+    "suspect": ("warning", "The destination of {} may be down", "The destinations of {} exports may be down"),
+    "snapshot": ("warning", "An old transaction holds space", "{} old transactions hold space"),
+    "waiting": ("info", "{} lags by more than 10 s", "{} queues lag by more than 10 s"),
+    "unknown": ("info", "{} is locked and can't be counted", "{} queues are locked and can't be counted"),
+    "resting": ("info", "{} is paused", "{} queues are paused"),
+}
+LEVELS = ("error", "warning", "info", "ok")
 DONE = {  # the message that a page shows after an action, by outcome
     "paused": "Paused until it is resumed.",
-    "resumed": "Resumed.",
+    "resumed": "Resumed. Workers try at once.",
     "retried": "Pending again: {}.",
     "dropped": "Deleted: {}.",
 }
@@ -111,55 +129,119 @@ def identified(site: Site, connection: Connection) -> None:
         site.names = figures.identity(connection)
 
 
-def state_of(row: Mapping[str, Any]) -> str:
-    """Return the state of a queue, one of STATES, from its row of ``pgcombine.queue_stat``."""
+def state_of(row: Mapping[str, Any], served: bool = True) -> str:
+    """Return the state of a queue, one of STATES, from its row of ``web_queues``.
+
+    ``served`` says whether a connected worker works on the queue.
+    """
     if row["failing_buckets"]:
         return "failing"
+    behind = row["lag_seconds"] > BEHIND and not row["paused"]
+    if behind and not served:
+        return "unattended"
     if row["quarantined_keys"]:
         return "quarantine"
     if row["paused"]:
         return "paused"
-    if row["lag_seconds"] > BEHIND:
+    if behind:
         return "behind"
     if row["pending_at"] is None:
         return "unknown"
     return "waiting" if row["lag_seconds"] > WAITING else "well"
 
 
-def overview(request: Request) -> Response:
-    """The page with all alarms, and with all queues or those whose names contain the parameter ``find``."""
-    site = site_of(request)
-    rows, _ = site.history.poll()
-    sparks = site.lines.sparks(rows)
+class Verdict(NamedTuple):
+    """What the overview says first: the worst, and what is wrong besides. ``level`` is one of LEVELS."""
 
-    found, alarms = alarms_of(site, rows)
+    level: str
+    text: str
+    also: Sequence[str] = ()
+
+
+def verdict(rows: Sequence[Mapping[str, Any]], found: Mapping[str, figures.Part], errors: int = 0) -> Verdict:
+    """Return the verdict on all queues, whose rows have a ``state``, and on the parts of :func:`alarms_of`.
+
+    ``errors`` is the number of the doctor's errors.
+    """
+    names: dict[str, list[str]] = {state: [] for state in (*STATES, *SENTENCES)}
+    for row in rows:
+        names["resting" if row["state"] == "paused" and not row["pending"] else row["state"]].append(row["queue"])
+    for one in found["down"].rows:
+        names[one["state"]].append(one["export"])
+    names["snapshot"] = [one["name"] for one in found["snapshots"].rows]
+    told = [
+        (level, single.format(names[state][0]) if len(names[state]) == 1 else several.format(len(names[state])))
+        for state, (level, single, several) in SENTENCES.items()
+        if names[state]
+    ]
+    if is_alone(found["workers"]) and rows and not names["unattended"]:
+        told.append(("warning", "No worker is connected"))
+    if errors and not any(level == "error" for level, _ in told):  # else they are probably about the same
+        told.append(("error", f"The doctor finds {counted(errors, 'error')}"))
+    if told:
+        told.sort(key=lambda one: LEVELS.index(one[0]))
+        return Verdict(told[0][0], told[0][1], [text for _, text in told[1:]])
+    if not rows:
+        return Verdict("info", "There is no queue yet")
+    return Verdict("ok", f"{rows[0]['queue']} is well" if len(rows) == 1 else f"All {len(rows)} queues are well")
+
+
+def overview(request: Request) -> Response:
+    """The page with all alarms, and with all queues or those whose names contain the parameter ``find``.
+
+    The worst queues, and then the busiest ones, have large charts.
+    """
+    site = site_of(request)
+    rows, found, alarms = alarms_of(site)
     states = watched(rows, alarms)
-    wanted = request.query_params.get("find", "").strip().lower()[:LONGEST_NAME]
-    queues = [{**row, "state": state_of(row), "sparks": sparks[row["queue"]]} for row in rows if wanted in row["queue"]]
-    queues.sort(key=lambda row: (STATES.index(row["state"]), row["queue"]))
     result, _ = site.checkup.result(states)
+    wanted = request.query_params.get("find", "").strip().lower()[:LONGEST_NAME]
+    queues = sorted(
+        (row for row in rows if wanted in row["queue"]), key=lambda row: (STATES.index(row["state"]), row["queue"])
+    )
+    ranked = sorted(queues, key=lambda row: (STATES.index(row["state"]), -row["updates_per_second_1m"]))
+    large = {row["queue"] for row in ranked[:MOST_PANELS]}
+    panels = [row for row in queues if row["queue"] in large]
+    drawn = {
+        row["queue"]: site.lines.charts(row, charts.CHART if row["queue"] in large else charts.SPARK) for row in rows
+    }
+    arriving = [rate for one in drawn.values() if (rate := one.rates.lines[1].last) is not None]
+
+    def read(connection: Connection) -> dict[str, Any]:
+        held = [row["queue"] for row in panels if row["quarantined_keys"]]
+        return {
+            **found,
+            "operable": figures.operable(connection, [*large]),
+            "failing": figures.part(connection, "failing_buckets"),
+            "held": {name: figures.part(connection, "web_quarantined_keys", name, 1) for name in held},
+            "destinations": figures.part(connection, "web_destinations"),
+        }
+
     return page(
         request,
         "overview.html",
-        queues=queues,
+        panels=panels,
+        others=[row for row in queues if row["queue"] not in large],
         all=rows,
+        charts=drawn,
+        incoming=sum(arriving) if arriving else None,
         find=wanted,
         worst=max(rows, key=lambda row: float(row["lag_seconds"]), default=None),
-        troubled=sum(state_of(row) in TROUBLES for row in rows),
+        troubles=TROUBLES,
+        verdict=verdict(rows, found, result.counts["error"] if result else 0),
         result=result,
         alarms=alarms,
         current=result is not None and result.states == states,
-        old=found["snapshots"].rows,
-        down=found["down"].rows,
-        workers=found["workers"],
+        **site.database.run(read),
     )
 
 
-def alarms_of(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, figures.Part], frozenset[str]]:
-    """Return the parts ``workers``, ``snapshots`` and ``down``, and a name for each alarm on the overview.
+def alarms_of(site: Site) -> tuple[list[dict[str, Any]], dict[str, figures.Part], frozenset[str]]:
+    """Return the rows of ``web_queues`` with their states, some parts, and a name for each alarm on the overview.
 
-    ``down`` has the exports whose destination is down or suspect.
+    The parts are ``workers``, ``snapshots`` and ``down``, which has the exports whose destination is down or suspect.
     """
+    rows = site.history.poll()
 
     def read(connection: Connection) -> dict[str, figures.Part]:
         identified(site, connection)
@@ -171,13 +253,24 @@ def alarms_of(site: Site, rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, 
 
     found = site.database.run(read)
     found["down"] = figures.Part([one for one in found["down"].rows if one["state"] in ("down", "suspect")])
+    told = [{**row, "state": state_of(row, is_served(row["queue"], found["workers"]))} for row in rows]
     # the number of failing buckets lets the doctor run again when more buckets fail
-    alarms = {f"{row['queue']} {state_of(row)} {row['failing_buckets']}" for row in rows if state_of(row) in TROUBLES}
+    alarms = {f"{row['queue']} {row['state']} {row['failing_buckets']}" for row in told if row["state"] in TROUBLES}
     alarms |= {f"snapshot {one['holder']} {one['name']} {one['pid']}" for one in found["snapshots"].rows}
     alarms |= {f"export {one['export']} {one['state']}" for one in found["down"].rows}
-    if not found["workers"].rows and not found["workers"].trouble:
+    if is_alone(found["workers"]):
         alarms.add("no worker")
-    return found, frozenset(alarms)
+    return told, found, frozenset(alarms)
+
+
+def is_alone(workers: figures.Part) -> bool:
+    """Whether no worker is connected."""
+    return not workers.rows and not workers.trouble
+
+
+def is_served(queue: str, workers: figures.Part) -> bool:
+    """Whether a connected worker works on the queue, or may do so."""
+    return bool(workers.trouble) or any(one["queues"] is None or queue in one["queues"] for one in workers.rows)
 
 
 def watched(rows: Sequence[Mapping[str, Any]], alarms: frozenset[str]) -> frozenset[str]:
@@ -189,21 +282,21 @@ def queue(request: Request) -> Response:
     """The page of one queue."""
     site = site_of(request)
     name: str = request.path_params["queue"]
-    rows, _ = site.history.poll()
-    row = next((one for one in rows if one["queue"] == name), None)
+    row = next((one for one in site.history.poll() if one["queue"] == name), None)
     if row is None:
         raise QueueNotFoundError(f'there is no queue "{name}", or the page\'s role has no right on it', queue=name)
 
     def read(connection: Connection) -> dict[str, Any]:
         identified(site, connection)
-        names = ("buckets", "passes", "sizes", "minutes")
+        names = ("buckets", "passes", "sizes")
         found = {part: figures.part(connection, f"web_{part}", name) for part in names}
         return {
             **found,
             "quarantined": figures.part(connection, "web_quarantined_keys", name, figures.QUARANTINED_KEYS),
+            "failing": figures.part(connection, "failing_buckets"),
             "workers": figures.workers(connection),
             "columns": columns_of(connection, name),
-            "operable": figures.may_operate(connection, name),
+            "operable": figures.operable(connection, [name]),
         }
 
     found = site.database.run(read)
@@ -212,11 +305,10 @@ def queue(request: Request) -> Response:
     return page(
         request,
         "queue.html",
-        row={**row, "state": state_of(row)},
-        charts=site.lines.charts(row, found["minutes"].rows),
+        row={**row, "state": state_of(row, is_served(name, found["workers"]))},
+        charts=site.lines.charts(row),
         cells=[{**one, "level": charts.level(one["pending"], most)} for one in buckets[:MOST_BUCKETS]],
         more_buckets=max(0, len(buckets) - MOST_BUCKETS),
-        failing=[one for one in buckets if one["failures"]],
         **found,
     )
 
@@ -248,10 +340,10 @@ def quarantined_key(request: Request) -> Response:
         identified(site, connection)
         row = figures.quarantined_key(connection, name, number)
         columns = columns_of(connection, name)
-        found: dict[str, Any] = {"row": row, "columns": columns, "updates": figures.Part(), "operable": False}
+        found: dict[str, Any] = {"row": row, "columns": columns, "updates": figures.Part(), "operable": ()}
         if row is not None:
             found["updates"] = figures.quarantined_updates(connection, name, number, columns)
-            found["operable"] = figures.may_operate(connection, name)
+            found["operable"] = figures.operable(connection, [name])
         return found
 
     found = site.database.run(read)
@@ -290,8 +382,8 @@ def doctor(request: Request) -> Response:
     site = site_of(request)
     states = None
     with suppress(PgCombineError, psycopg.Error):  # the doctor's findings will report the error
-        rows, _ = site.history.poll()
-        states = watched(rows, alarms_of(site, rows)[1])
+        rows, _, alarms = alarms_of(site)
+        states = watched(rows, alarms)
     result, checking = site.checkup.result(states)
     return page(request, "doctor.html", result=result, checking=checking)
 

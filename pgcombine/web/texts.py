@@ -34,13 +34,13 @@ def number(value: float | Decimal | None) -> str:
     return f"{amount:,.{2 if abs(amount) < 0.995 else 1 if abs(amount) < 99.95 else 0}f}"
 
 
-def counted(value: int | Decimal, noun: str) -> str:
-    """Return a number with its noun: ``1 update``, ``12.3k updates``."""
-    return f"{number(value)} {noun}{'' if value == 1 else 's'}"
+def counted(value: int | Decimal, noun: str, nouns: str = "") -> str:
+    """Return a number with its noun, or with ``nouns`` if it isn't 1: ``1 update``, ``12.3k updates``."""
+    return f"{number(value)} {noun if value == 1 else nouns or noun + 's'}"
 
 
 def seconds(value: float | None) -> str:
-    """Return a duration: ``12 ms``, ``3.4 s``, ``5 min``, ``2 h 5 min``, ``3 d 4 h``."""
+    """Return a duration: ``12 ms``, ``3.4 s``, ``5 min``, ``2 h``, ``2 h 5 min``, ``3 d 4 h``."""
     if value is None or not math.isfinite(value):
         return NOTHING
     if value == 0:
@@ -48,13 +48,13 @@ def seconds(value: float | None) -> str:
     if value < 0.9995:
         return f"{value * 1000:.{0 if value >= 0.01 else 1}f} ms"
     if value < 119.5:
-        return f"{value:.{1 if value < 9.95 else 0}f} s"
+        return f"{value:.{1 if value < 9.95 and value != round(value) else 0}f} s"
     if value < 3570:
         return f"{value / 60:.0f} min"
     minutes = round(value / 60)
-    if minutes < 24 * 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes // 1440} d {minutes % 1440 // 60} h"
+    days, hours = minutes // 1440, minutes // 60 % 24
+    parts = [(days, "d"), (hours, "h"), (0 if days else minutes % 60, "min")]
+    return " ".join(f"{amount} {unit}" for amount, unit in parts if amount)
 
 
 def size(value: float | Decimal | None) -> str:
@@ -88,6 +88,12 @@ def age(value: datetime | None) -> str:
     return seconds(max(0.0, round((datetime.now(UTC) - value) / timedelta(seconds=1))))
 
 
+def until(value: datetime | None) -> str:
+    """Return in how much time a time is: ``in 12 s``, or ``now`` if it has passed."""
+    left = 0.0 if value is None else round((value - datetime.now(UTC)) / timedelta(seconds=1))
+    return f"in {seconds(left)}" if left > 0 else "now"
+
+
 def shown(value: Any, longest: int = LONGEST) -> str:
     """Return a value as one line of text, with control characters escaped, or ``null`` for None.
 
@@ -113,6 +119,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "when": when,
     "clock": clock,
     "age": age,
+    "until": until,
     "shown": shown,
     "key": key,
 }

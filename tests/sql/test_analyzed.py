@@ -40,7 +40,7 @@ QUERIES = (
     *("metrics_destination", "metrics_export", "metrics_hint", "metrics_queue", "metrics_segment", "metrics_snapshot"),
     *("quarantined_queues", "queue_definitions", "queues", "reclaiming", "shard_nodes"),
     *("status_buckets", "status_queues", "web_destinations", "web_exports", "web_fronts", "web_hints", "web_history"),
-    *("web_identity", "web_loads", "workers", "foreign_objects"),
+    *("web_identity", "web_loads", "web_queues", "workers", "foreign_objects"),
 )
 SETUP = """
 create schema hidden;

@@ -37,6 +37,33 @@ def test_form_pauses_and_resumes_a_queue(
     assert "web.action what=pause subject=wc key=- outcome=paused" in caplog.text
 
 
+@embedded_only
+def test_form_of_the_overview_lets_workers_try_again_now(
+    busy: None, conn: psycopg.Connection, dsn: str, impatient: None
+) -> None:
+    conn.execute(
+        "insert into pgcombine.failure (queue, bucket, attempts, sqlstate, error, retry_at)"
+        " values ('fit', 0, 9, '22012', 'zero', now() + interval '1 h')"
+    )
+    with served(dsn, actions=True) as client:
+        page = client.get("/")
+        assert [form["action"] for form in read(page).all("form")] == [
+            "/queues/fit/resume",
+            "/queues/wc/quarantine/retry",
+            "/queues/resting/resume",
+        ]
+        assert page.text.count('name="back" value="overview"') == 3
+        key = form_key(client, "/")
+        answer = post(client, "/queues/fit/resume", key, back="overview")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/?done=resumed")
+        assert "✓ Resumed. Workers try at once." in read(client.get("/?done=resumed")).text
+        elsewhere = post(client, "/queues/fit/resume", key, back="https://example.org/")
+        assert elsewhere.headers["location"] == "/queues/fit?done=resumed"
+        retried = post(client, "/queues/wc/quarantine/retry", key, all="yes", back="overview")
+        assert retried.headers["location"] == "/?done=retried&count=1"
+    assert one(conn, "select retry_at <= now() from pgcombine.failure where queue = 'fit'")
+
+
 def test_form_retries_a_key(busy: None, conn: psycopg.Connection, dsn: str, impatient: None) -> None:
     number = number_of(conn, "bad")
     with served(dsn, actions=True) as client:

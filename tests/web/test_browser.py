@@ -5,8 +5,10 @@ The tests keep pictures in the directory that ``PGCOMBINE_TEST_PICTURES`` names,
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
@@ -15,13 +17,21 @@ import pytest
 from psycopg import sql
 from support import eventually
 from support.browser import Tab, browser
-from support.queues import add, combine_all, make_queue, one, values
+from support.exports import make_export
+from support.queues import add, combine_all, hold, make_queue, one, pass_time, values
 from support.servers import Server, embedded_only
+from support.sessions import workers
 from support.site import address, served
 
-from pgcombine.web import pages
+from pgcombine.database.connect import dicts
+from pgcombine.database.sqlfiles import query
+from pgcombine.doctor.findings import Finding, Level
+from pgcombine.web import checkup, pages, serve
+from pgcombine.web.database import Database
+from pgcombine.web.history import History, Point
 
-WIDTHS = (1280, 360)
+SIZES = ((1280, 900), (360, 900))
+PHONE = (390, 844)  # the size of a telephone, in CSS pixels
 COLOURS = ("light", "dark")
 TOKEN = "a token of some length"
 
@@ -87,7 +97,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
 
 @pytest.fixture
 def tab(opened: Tab) -> Tab:
-    """The browser's tab, without cookies and 1280 pixels wide."""
+    """The browser's tab, empty, without cookies and 1280 pixels wide."""
+    opened.open("about:blank")  # ends the last test's page, which would still ask for its server
     opened.call("Network.clearBrowserCookies")
     opened.size(1280)
     return opened
@@ -99,11 +110,28 @@ def quick(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "REFRESH", 0.2)
 
 
-def look_at(tab: Tab, client: httpx2.Client, name: str, path: str, pictures: Path) -> None:
-    """Open a page at all widths, light and dark. Keep pictures, and check layout, contrast, names and requests."""
-    for width in WIDTHS:
+@pytest.fixture
+def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the doctor find nothing wrong."""
+    monkeypatch.setattr(checkup, "examine", lambda _: [Finding(Level.ok, "it answers", "", "", None, "server")])
+
+
+def look_at(
+    tab: Tab,
+    client: httpx2.Client,
+    name: str,
+    path: str,
+    pictures: Path,
+    sizes: Iterable[tuple[int, int]] = SIZES,
+    check: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Open a page at all sizes, light and dark. Keep pictures, and check layout, contrast, names and requests.
+
+    ``check`` is called with the name of each picture, while the tab shows the page.
+    """
+    for width, height in sizes:
         for colour in COLOURS:
-            tab.size(width, dark=colour == "dark")
+            tab.size(width, height, dark=colour == "dark")
             tab.open(address(client) + path)
             eventually(lambda: tab.run("document.querySelector('[data-once] > p > a[href$=\"/keys\"]') === null"))
             where = f"{name}-{width}-{colour}"
@@ -111,10 +139,172 @@ def look_at(tab: Tab, client: httpx2.Client, name: str, path: str, pictures: Pat
             assert tab.run("document.documentElement.scrollWidth") <= width, where
             assert tab.run(PALE) == [], where
             assert tab.run(UNNAMED) == [], where
+            check(where)
             assert tab.complaints() == [], where
             assert {url.split("/")[2] for url in tab.requested() if not url.startswith("data:")} == {
                 address(client).removeprefix("http://")
             }, where
+
+
+RATES = {"page_views": 120, "spend": 40, "stock": 8}  # updates a second in each queue of the states below
+
+
+def make_load(conn: psycopg.Connection, *names: str, combined: bool = True) -> None:
+    """Make queues with the updates of a minute, which are combined or pending."""
+    for name in names:
+        make_queue(conn, name, buckets=2)
+        add(conn, [(f"w{number % 50}", 1) for number in range(60 * RATES[name])], name)
+        if combined:
+            combine_all(conn, name)
+
+
+def past(stopped: Mapping[str, int]) -> type[History]:
+    """A history that has known the queues for an hour. ``stopped`` says for how many seconds one wasn't combined."""
+
+    class Past(History):
+        def __init__(self, database: Database) -> None:
+            super().__init__(database)
+            self.began -= 3600
+            rows = database.run(lambda connection: dicts(connection, query("web_queues")))
+            for row in rows:
+                inserted, points = row["inserted"], self._points[row["queue"]]
+                for ago in range(5, 3600, 5):
+                    rate = RATES[row["queue"]] * (1 + 0.3 * math.sin(ago / 500))
+                    idle = max(0, stopped.get(row["queue"], 0) - ago)
+                    lag = idle or 0.05 + 0.02 * math.sin(ago)
+                    combined = rate * max(0, 1 - idle / 60)
+                    inserted -= round(rate * 5)
+                    points.appendleft(Point(self.began + 3600 - ago, rate * idle, lag, combined, combined, inserted))
+
+    return Past
+
+
+def make_fresh(conn: psycopg.Connection) -> None:
+    """No queue, no worker."""
+
+
+def make_busy(conn: psycopg.Connection) -> None:
+    """Three queues that are well."""
+    make_load(conn, *RATES)
+
+
+def make_failing(conn: psycopg.Connection) -> None:
+    """For six minutes an observer has failed; a key of another queue is quarantined, and a destination is down."""
+    make_load(conn, "page_views", combined=False)
+    conn.execute("create table audit (word text, n bigint)")
+    conn.execute(
+        "select pgcombine.add_observer('page_views', 'audit',"
+        " 'insert into public.audit select word, new_n from changes')"
+    )
+    conn.execute("drop table audit")
+    pass_time(conn, 360)
+    make_load(conn, "spend", "stock")
+    add(conn, {"acme": 5}, "stock")
+    hold(conn, "stock", 5, "bigint out of range", word="acme")
+    make_export(conn, queue="spend")
+    conn.execute(
+        "update pgcombine.destination_state set state = 'down', failures = 12, reason = 'connection refused',"
+        " retry_at = now() + interval '40 s' where name = 'search'"
+    )
+
+
+def make_paused(conn: psycopg.Connection) -> None:
+    """A queue has been paused for four minutes, and updates wait."""
+    make_load(conn, "spend", combined=False)
+    conn.execute("select pgcombine.pause('spend')")
+    pass_time(conn, 240)
+    make_load(conn, "page_views", "stock")
+
+
+def make_alone(conn: psycopg.Connection) -> None:
+    """For five minutes no worker has combined updates."""
+    make_load(conn, *RATES, combined=False)
+    pass_time(conn, 300)
+
+
+@pytest.mark.parametrize(
+    ("make", "stopped", "headline", "first"),
+    [
+        (make_fresh, {}, "There is no queue yet", None),
+        (make_busy, {}, "✓ All 3 queues are well", "page_views"),
+        (make_failing, {"page_views": 360}, "✖ page_views is failing", "page_views"),
+        (make_paused, {"spend": 240}, "▲ spend is paused, and updates wait", "spend"),
+        (make_alone, dict.fromkeys(RATES, 300), "✖ 3 queues have no worker", "page_views"),
+    ],
+)
+@embedded_only
+def test_first_page_shows_the_state_at_a_glance(
+    conn: psycopg.Connection,
+    dsn: str,
+    tab: Tab,
+    pictures: Path,
+    healthy: None,
+    monkeypatch: pytest.MonkeyPatch,
+    make: Callable[[psycopg.Connection], None],
+    stopped: dict[str, int],
+    headline: str,
+    first: str | None,
+) -> None:
+    """On a desk and on a telephone, without scrolling, one sees what is wrong and the reason."""
+    make(conn)
+    monkeypatch.setattr(serve, "History", past(stopped))
+
+    def check(where: str) -> None:
+        height = tab.run("innerHeight")
+        assert tab.run("document.querySelector('h1').textContent") == headline, where
+        assert tab.run("document.title").startswith(headline), where
+        assert bottom("h1") < height / 3, where
+        assert tab.run("document.querySelector('.panel h2')?.textContent ?? null") == first, where
+        if first is not None:
+            assert bottom(".panel h2") < height, where
+            found = tab.run("[...document.querySelectorAll('.panel .line')].map((one) => one.getTotalLength())")
+            assert len(found) == 9, "each queue has a line of its lag, and two of its rates"
+            assert min(found) > 500, f"{where}: a line is shorter than most of the chart's width"
+        if stopped:
+            assert bottom(".panel .warning") < height, where
+
+    def bottom(selector: str) -> float:
+        place = tab.run(f"document.querySelector({selector!r}).getBoundingClientRect().bottom")
+        assert isinstance(place, (int, float))
+        return place
+
+    with ExitStack() as stack:
+        if make not in (make_fresh, make_alone):
+            stack.enter_context(workers(dsn))
+            eventually(lambda: one(conn, "select count(*) from pgcombine.worker") == 1)
+        if make is make_failing:
+            eventually(lambda: one(conn, "select coalesce(min(attempts), 0) from pgcombine.failure") >= 3)
+            conn.execute("update pgcombine.failure set since = since - interval '6 minutes'")
+        client = stack.enter_context(served(dsn, actions=True))
+        name = make.__name__.replace("make_", "state-")
+        look_at(tab, client, name, "/", pictures, [(1280, 900), PHONE], check)
+
+
+@embedded_only
+def test_retry_now_ends_a_failure(conn: psycopg.Connection, dsn: str, tab: Tab, quick: None, healthy: None) -> None:
+    """A worker that would wait for an hour tries at once, and the open page follows."""
+    headline = "document.querySelector('h1')?.textContent"
+    words = {f"w{number}": 1 for number in range(20)}
+    make_queue(conn, buckets=1)
+    conn.execute("create table audit (word text, n bigint)")
+    conn.execute(
+        "select pgcombine.add_observer('wc', 'audit', 'insert into public.audit select word, new_n from changes')"
+    )
+    conn.execute("alter table audit rename to lost")
+    with workers(dsn), served(dsn, actions=True) as client:
+        tab.open(address(client) + "/")
+        eventually(lambda: tab.run(headline) == "✓ wc is well")
+        add(conn, words)
+        eventually(lambda: tab.run(headline) == "✖ wc is failing")
+        assert "42P01" in tab.run("document.querySelector('.panel .warning').textContent")
+        assert tab.run("document.title").startswith("✖ wc is failing")
+        conn.execute("update pgcombine.failure set retry_at = now() + interval '1 h'")
+        conn.execute("alter table lost rename to audit")
+        tab.run("document.querySelector('.panel button').click()")
+        eventually(lambda: values(conn) == words)
+        eventually(lambda: tab.run(headline) == "✓ wc is well")
+        assert tab.run("document.querySelector('.done').textContent") == "✓ Resumed. Workers try at once."
+        assert tab.complaints() == []
 
 
 @embedded_only
@@ -187,7 +377,7 @@ def test_pages_of_many_queues_look_right(conn: psycopg.Connection, dsn: str, tab
         tab.open(address(client) + "/")
         tab.run("document.getElementById('find').value = '_15'")
         tab.run("document.querySelector('form.find').requestSubmit()")
-        eventually(lambda: tab.run("document.querySelectorAll('#queues tbody tr').length") == 10)
+        eventually(lambda: tab.run("document.querySelectorAll('.panel, #queues tbody tr').length") == 10)
 
 
 @embedded_only
@@ -231,14 +421,14 @@ def test_open_page_shows_a_lost_database(
         try:
             server.execute(end.format(sql.Literal(name)))
             eventually(lambda: tab.run(told) == "✖ The database doesn't answer. These figures are old.")
-            assert tab.run("document.querySelectorAll('#queues tbody tr').length") == 3
+            assert tab.run("document.querySelectorAll('.panel').length") == 3
             tab.picture(pictures / "lost-open-1280-light.png")
             tab.open(address(client) + "/")
             assert tab.run("document.querySelector('h1').textContent") == "The database doesn't answer"
             tab.picture(pictures / "lost-1280-light.png")
         finally:
             server.execute(allow.format(sql.Identifier(name), sql.SQL("true")))
-        eventually(lambda: tab.run("document.querySelector('h1')?.textContent") == "Queues")
+        eventually(lambda: tab.run("document.querySelector('h1')?.textContent") == "✖ wc has quarantined keys")
         eventually(lambda: tab.run(told) == "refreshing")
     eventually(lambda: tab.run(told) == "✖ The page's server doesn't answer. These figures are old.")
 

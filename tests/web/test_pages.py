@@ -6,12 +6,13 @@ import itertools
 import re
 import time
 from datetime import UTC
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 from support import eventually
-from support.queues import add, hold, make_queue, one
+from support.queues import add, combine_all, hold, make_queue, one
 from support.roles import Roles, as_role
 from support.servers import Server, embedded_only
 from support.sessions import workers
@@ -20,6 +21,9 @@ from support.site import HOSTILE, form_key, post, read, served
 from pgcombine.doctor.examine import examine
 from pgcombine.doctor.findings import Finding, Level, Limits
 from pgcombine.web import checkup, pages
+from pgcombine.web.database import Database
+from pgcombine.web.history import History
+from pgcombine.web.lines import Lines
 from pgcombine.web.texts import shown
 
 OF_THE_DATABASE = ["/", "/queues/wc", "/queues/wc/keys", "/exports", "/servers", "/loads"]
@@ -34,8 +38,10 @@ def test_overview_lists_queues_in_trouble_first(busy: None, dsn: str) -> None:
         "resting ‖ paused",
         "fit ✓ well",
     ]
-    assert "3 queues, ▲ 1 in trouble 1 pending" in page.text
-    assert "▲ no worker is connected" in page.text
+    assert "✖ wc has quarantined keys" in page.text
+    assert "Besides: resting is paused, and updates wait. No worker is connected." in page.text
+    assert "⚑ bigint out of range 22003 1 key quarantined: no value contains their updates." in page.text
+    assert "▲ none no worker is connected" in page.text
     assert len(page.all("svg")) == 6
 
 
@@ -65,19 +71,19 @@ def test_banners_show_the_doctors_commands(busy: None, conn: psycopg.Connection,
         with served(dsn) as client:
             found = {path: banners(client.get(path).text) for path in ("/", "/queues/wc", "/queues/resting")}
         pid = holder.info.backend_pid
+    of_wc = [("✖", "22012 pgcombine queue resume wc"), ("⚑", "22003 pgcombine quarantine ls wc")]
+    of_resting = [("‖", "pgcombine queue resume resting")]
     assert found["/"] == [
-        ("✖", "pgcombine worker"),
+        *of_wc,
+        ("▲", "pgcombine worker"),
         ("✖", "pgcombine export resume search"),
         ("▲", f"select pg_terminate_backend({pid})"),
+        *of_resting,
     ]
-    assert found["/queues/wc"] == [
-        ("✖", "pgcombine worker"),
-        ("✖", "22012 pgcombine queue show wc"),
-        ("⚑", "pgcombine quarantine ls wc"),
-    ]
-    assert found["/queues/resting"] == [("‖", "pgcombine queue resume resting")]
+    assert found["/queues/wc"] == [("▲", "pgcombine worker"), *of_wc]
+    assert found["/queues/resting"] == of_resting
     for _, command in itertools.chain(*found.values()):
-        assert command.removeprefix("22012 ") in advice, advice
+        assert re.sub("^22[0-9]{3} ", "", command) in advice, advice
 
 
 def test_search_finds_a_queue_by_a_part_of_its_name(busy: None, dsn: str) -> None:
@@ -85,7 +91,8 @@ def test_search_finds_a_queue_by_a_part_of_its_name(busy: None, dsn: str) -> Non
         found = read(client.get("/", params={"find": "FI"}))
         none = read(client.get("/", params={"find": "<b>"}))
     links = [link["href"] for link in found.all("a") if link["href"].startswith("/queues/")]
-    assert links == ["/queues/resting", "/queues/fit"]  # the summary links the queue with the greatest lag
+    # the summary links the queue with the greatest lag
+    assert links == ["/queues/resting", "/queues/fit"]
     assert "No queue has <b> in its name" in none.text
 
 
@@ -97,7 +104,7 @@ def test_page_shows_a_queue(busy: None, conn: psycopg.Connection, dsn: str) -> N
     assert "key updates attempts since error bad 1 5" in page.text
     assert "bigint out of range 22003" in page.text
     ended = one(conn, "select max(ended) from pgcombine.pass_recent where queue = 'wc'").astimezone(UTC)
-    assert f"hash ranges {ended:%Y-%m-%d %H:%M:%S} UTC" in page.text
+    assert f"of the keys {ended:%Y-%m-%d %H:%M:%S} UTC" in page.text
     assert "wc_updates" in page.text
     assert "word text (key), n bigint (value)" in page.text
     assert len(page.all("svg")) == 4
@@ -127,6 +134,33 @@ def test_cells_show_the_buckets(conn: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.wc
+def test_incoming_updates_are_counted_whether_or_not_they_are_combined(conn: psycopg.Connection, dsn: str) -> None:
+    now = time.time()
+    database = Database(dsn)
+    history = History(database, clock=lambda: now)
+
+    def rate() -> Any:
+        (row,) = history.poll()
+        return Lines(history, clock=lambda: now).charts(row).rates.lines[1].last
+
+    def append(count: int) -> None:
+        add(conn, [(f"w{number}", 1) for number in range(count)])
+        conn.execute("select pg_stat_force_next_flush()")
+
+    try:
+        append(50)
+        assert rate() is None, "one count has no rate"
+        append(600)
+        now += 30
+        assert rate() == 20
+        combine_all(conn)
+        now += 30
+        assert rate() == 10, "a pass appends nothing to the log"
+    finally:
+        database.close()
+
+
+@pytest.mark.wc
 def test_throughput_is_shown_by_minute(conn: psycopg.Connection, dsn: str) -> None:
     conn.execute(
         "insert into pgcombine.pass_minute select 'wc', date_trunc('minute', now()) - make_interval(mins => i), 1, 600,"
@@ -134,8 +168,8 @@ def test_throughput_is_shown_by_minute(conn: psycopg.Connection, dsn: str) -> No
     )
     with served(dsn) as client:
         text = read(client.get("/queues/wc")).text
-    assert re.search(r"Updates/s now 0, highest 10 at \d\d:\d\d", text)
-    assert re.search(r"Changes/s now 0, highest 1 at \d\d:\d\d", text)
+    assert "Updates/s 0 combined" in text
+    assert re.search(r"Changes/s 0 highest 1 at \d\d:\d\d", text)
 
 
 def test_page_shows_the_greatest_values(busy: None, dsn: str) -> None:
@@ -163,7 +197,7 @@ def test_pages_show_exports_servers_and_loads(busy: None, conn: psycopg.Connecti
         exports, servers, loads = (read(client.get(path)).text for path in ("/exports", "/servers", "/loads"))
     assert "search of wc" in exports
     assert "‖ paused the <disk> is full" in exports
-    assert re.search(r"there ✓ up 1 3 1 h 0 min", servers)
+    assert re.search(r"there ✓ up 1 3 1 h", servers)
     assert "run <1> wc stage 0" in loads
 
 
@@ -173,7 +207,7 @@ def test_doctor_runs_in_the_background(
     monkeypatch.setattr(checkup, "YOUNGEST", -1.0)
     with served(dsn) as client:
         client.get("/")
-        eventually(lambda: "Doctor: ✖ 1 error" in read(client.get("/")).text)
+        eventually(lambda: "✖ 1 error doctor:" in read(client.get("/")).text)
         text = read(client.get("/doctor")).text
         assert "1 error, 0 warnings, 0 info, 1 ok" in text
         assert "✖ error disk wc it <is> full make room" in text
@@ -199,12 +233,12 @@ def test_page_is_never_green_beside_an_alarm(
 
     def told() -> str:
         text = read(client.get("/")).text
-        assert not ("✓ nothing is wrong" in text and re.search("[▲✖⚑]", text))
-        (card,) = re.findall(r"Doctor: (checking …|nothing else is wrong|✓ nothing is wrong)", text)
-        return str(card)
+        assert not ("✓ doctor: nothing is wrong" in text and re.search("[▲✖⚑]", text))
+        (card,) = re.findall(r"(?:✓ )?doctor: (?:checking …|nothing else is wrong|nothing is wrong)", text)
+        return str(card).replace("doctor: ", "")
 
     with served(dsn) as client:
-        assert "▲ no worker" in read(client.get("/")).text
+        assert "▲ none no worker is connected" in read(client.get("/")).text
         eventually(lambda: told() == "nothing else is wrong")
         with workers(dsn):
             eventually(lambda: told() == "✓ nothing is wrong")
@@ -224,7 +258,7 @@ def test_page_is_never_green_beside_an_alarm(
             assert told() == "checking …"
             eventually(lambda: told() == "✓ nothing is wrong")
             assert len(calls) == looks + 3
-            assert re.search(r"✓ nothing is wrong \d+ s ago", read(client.get("/")).text)
+            assert re.search(r"✓ doctor: nothing is wrong, \d+ s ago", read(client.get("/")).text)
             assert re.search(r"\d+ s ago \(\d{4}-", read(client.get("/doctor")).text)
 
 
@@ -299,7 +333,7 @@ def test_lacking_rights_become_a_sentence(busy: None, conn: psycopg.Connection, 
     assert one(conn, "select paused from pgcombine.queue where queue = 'wc'") is False
     conn.execute("select pgcombine.revoke_right('read', %s, 'wc')", (role,))
     with served(as_role(dsn, role)) as client:
-        assert "3 queues" in read(client.get("/")).text
+        assert "wc has quarantined keys" in read(client.get("/")).text
         keys = read(client.get("/queues/wc/keys")).text
         assert "The page's role isn't allowed to see this: permission denied for table wc_values" in keys
         assert "there ✓ up" in read(client.get("/servers")).text

@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pgcombine.errors import ConfigError
-from pgcombine.web.charts import CHART, LEVELS, SPARK, drawn, level, rounded_up
-from pgcombine.web.lines import per_second, since
-from pgcombine.web.pages import STATES, state_of
+from pgcombine.web.charts import CHART, DURATIONS, LEVELS, SPARK, drawn, level, rounded_up
+from pgcombine.web.figures import Part
+from pgcombine.web.history import Point
+from pgcombine.web.lines import arriving, per_second, since
+from pgcombine.web.pages import STATES, Verdict, is_served, state_of, verdict
 from pgcombine.web.serve import listening, require_token
-from pgcombine.web.texts import age, clock, counted, key, number, seconds, shown, size, when
+from pgcombine.web.texts import age, clock, counted, key, number, seconds, shown, size, until, when
 
 TOKEN = "a token of some length"
 AT = datetime(2026, 11, 23, 7, 5, 9, tzinfo=UTC)
@@ -25,7 +27,7 @@ def test_numbers_are_short() -> None:
 
 def test_durations_are_short() -> None:
     values = [0, 0.0012, 0.0123, 0.9994, 0.9996, 9.94, 9.96, 119.4, 119.6, 3569, 3600, 7260, 86_399, 90_000]
-    texts = "0 s|1.2 ms|12 ms|999 ms|1.0 s|9.9 s|10 s|119 s|2 min|59 min|1 h 0 min|2 h 1 min|1 d 0 h|1 d 1 h"
+    texts = "0 s|1.2 ms|12 ms|999 ms|1.0 s|9.9 s|10 s|119 s|2 min|59 min|1 h|2 h 1 min|1 d|1 d 1 h"
     assert [seconds(value) for value in values] == texts.split("|")
 
 
@@ -40,9 +42,11 @@ def test_other_texts_are_short() -> None:
     ]
     assert when(AT) == "2026-11-23 07:05:09 UTC"
     assert clock(AT) == clock(AT.timestamp()) == "07:05"
-    assert age(datetime.now(UTC) - timedelta(hours=3)) == "3 h 0 min"
+    assert age(datetime.now(UTC) - timedelta(hours=3)) == "3 h"
+    assert [until(datetime.now(UTC) + timedelta(seconds=left)) for left in (12.1, -1)] == ["in 12 s", "now"]
     assert counted(1, "update") == "1 update"
     assert counted(0, "update") == "0 updates"
+    assert [counted(n, "delivery", "deliveries") for n in (1, 2)] == ["1 delivery", "2 deliveries"]
     assert [one(None) for one in (size, when, clock, age)] == ["\N{EN DASH}"] * 4
 
 
@@ -63,6 +67,49 @@ def test_state_follows_the_figures(figures: dict[str, object], state: str) -> No
     well = {"failing_buckets": 0, "quarantined_keys": 0, "paused": False, "lag_seconds": 0.0, "pending_at": AT}
     assert state_of(well | figures) == state
     assert state in STATES
+    unserved = "unattended" if state == "behind" else state
+    assert state_of(well | figures, served=False) == unserved
+
+
+def test_queue_is_served_by_workers_of_all_queues_or_of_this_one() -> None:
+    assert not is_served("wc", Part())
+    assert not is_served("wc", Part([{"queues": ["other"]}]))
+    assert is_served("wc", Part([{"queues": ["other"]}, {"queues": ["wc"]}]))
+    assert is_served("wc", Part([{"queues": None}]))
+    assert is_served("wc", Part(trouble="not allowed")), "a queue isn't called unattended if nobody knows"
+
+
+def test_verdict_says_the_worst_first() -> None:
+    worker = Part([{"queues": None}])
+
+    def said(*states: str, pending: int = 0, **parts: Part) -> Verdict:
+        rows = [
+            {"queue": f"q{n}", "state": state, "paused": state == "paused", "pending": pending}
+            for n, state in enumerate(states)
+        ]
+        return verdict(rows, {"workers": worker, "snapshots": Part(), "down": Part()} | parts)
+
+    assert said() == ("info", "There is no queue yet", ())
+    assert said("well") == ("ok", "q0 is well", ())
+    assert said("well", "well") == ("ok", "All 2 queues are well", ())
+    assert said("well", "paused", "waiting") == ("info", "q2 lags by more than 10 s", ["q1 is paused"])
+    assert said("well", workers=Part()) == ("warning", "No worker is connected", [])
+    assert said("unattended", workers=Part()) == ("error", "q0 has no worker", [])
+    assert said("paused", "paused", "behind", "failing", pending=1) == (
+        "error",
+        "q3 is failing",
+        ["q2 is behind", "2 queues are paused, and updates wait"],
+    )
+    well = [{"queue": "q0", "state": "well", "paused": False, "pending": 0}]
+    parts = {"workers": worker, "snapshots": Part(), "down": Part()}
+    assert verdict(well, parts, 1) == ("error", "The doctor finds 1 error", [])
+    assert verdict(well, parts | {"workers": Part()}, 2).also == ["No worker is connected"]
+    exports = Part([{"export": "a", "state": "suspect"}, {"export": "b", "state": "down"}])
+    assert said("well", down=exports, snapshots=Part([{"name": "x"}])) == (
+        "error",
+        "The destination of b is down",
+        ["The destination of a may be down", "An old transaction holds space"],
+    )
 
 
 def test_texts_from_outside_are_made_printable() -> None:
@@ -74,38 +121,45 @@ def test_texts_from_outside_are_made_printable() -> None:
 
 
 def test_chart_draws_its_points() -> None:
-    chart = drawn([(0, 0), (50, 10), (100, 5)], 0, 100, gap=60, form=CHART)
-    assert chart.line == "M72 142L351 12L630 77"
-    assert chart.area == "M72 142L72 142L351 12L630 77L630 142Z"
-    assert (chart.last, chart.peak, chart.peak_at) == (5, 10, datetime.fromtimestamp(50, UTC))
-    assert [*chart.up] == [(142, 0), (77, 5), (12, 10)]
-    assert [*chart.across] == [(406.8, 60)]
-    assert [tick.value for tick in drawn([], 0, 310, gap=60, form=CHART).across] == [60, 120, 180, 240]
+    chart = drawn([(0, 0), (50, 10), (100, 5)], [(0, 5)], begin=0, end=100, gap=60, form=CHART)
+    line, other = chart.lines
+    assert line.line == "M88 182L357 12L626 97"
+    assert line.area == "M88 182L88 182L357 12L626 97L626 182Z"
+    assert (line.last, line.peak, line.peak_at) == (5, 10, datetime.fromtimestamp(50, UTC))
+    assert other.line == "M88 97h0", "all lines have one axis of values"
+    assert [*chart.up] == [(182, 0), (97, 5), (12, 10)]
+    assert [*chart.across] == [(410.8, 60)]
+    assert [tick.value for tick in drawn([], begin=0, end=310, gap=60).across] == [60, 120, 180, 240]
 
 
 def test_chart_draws_no_line_across_a_gap() -> None:
-    assert drawn([(0, 1), (10, 1), (60, 1), (70, 1)], 0, 100, gap=20).line.count("M") == 2
-    assert drawn([(0, 1), (10, 1), (60, 1), (70, 1)], 0, 100, gap=50).line.count("M") == 1
-    assert drawn([(50, 1)], 0, 100, gap=20).line.endswith("h0"), "a single point is drawn as a dot"
+    def path(*points: tuple[float, float], gap: float) -> str:
+        return drawn(points, begin=0, end=100, gap=gap).lines[0].line
+
+    assert path((0, 1), (10, 1), (60, 1), (70, 1), gap=20).count("M") == 2
+    assert path((0, 1), (10, 1), (60, 1), (70, 1), gap=50).count("M") == 1
+    assert path((50, 1), gap=20).endswith("h0"), "a single point is drawn as a dot"
 
 
 def test_chart_keeps_the_highest_of_many_points() -> None:
     series = [(float(at), 100.0 if at == 1717 else 1.0) for at in range(3600)]
-    chart = drawn(series, 0, 3600, gap=15, form=SPARK)
-    assert chart.line.count("M") == 1
-    assert chart.line.count("L") == SPARK.parts - 1
-    assert (chart.peak, chart.last) == (100, 1)
-    assert f" {SPARK.top}L" in chart.line
+    (line,) = drawn(series, begin=0, end=3600, gap=15, form=SPARK).lines
+    assert line.line.count("M") == 1
+    assert line.line.count("L") == SPARK.parts - 1
+    assert (line.peak, line.last) == (100, 1)
+    assert f" {SPARK.top}L" in line.line
 
 
 def test_empty_chart_has_no_line() -> None:
-    chart = drawn([(-5, 1), (105, 1)], 0, 100, gap=20)
-    assert (chart.line, chart.area, chart.last, chart.peak, chart.peak_at) == ("", "", None, None, None)
+    chart = drawn([(-5, 1), (105, 1)], begin=0, end=100, gap=20)
+    (line,) = chart.lines
+    assert (line.line, line.area, line.last, line.peak, line.peak_at) == ("", "", None, None, None)
     assert [tick.value for tick in chart.up] == [0, 1, 2]
 
 
 def test_axis_has_round_numbers() -> None:
     assert [rounded_up(value) for value in (0, 2, 2.1, 5, 11, 60, 1000, 1001)] == [2, 2, 5, 5, 20, 100, 1000, 2000]
+    assert [rounded_up(value, DURATIONS) for value in (0, 3, 21, 61, 3601, 1e6)] == [2, 4, 60, 120, 7200, 1e6]
     assert [level(value, 100) for value in (0, 1, 20, 21, 99, 100)] == [0, 1, 1, 2, 5, LEVELS]
     assert level(0, 0) == 0
 
@@ -114,22 +168,54 @@ def test_minutes_without_passes_are_zero() -> None:
     begin = datetime(2026, 11, 23, 7, 0, tzinfo=UTC)
     minutes = [{"minute": begin + timedelta(minutes=n), "updates": 600} for n in (0, 1, 4)]
     now = begin.timestamp() + 7 * 60
-    points = per_second(minutes, "updates", {"updates_per_second_1m": 3.0}, now)
+    points = per_second(minutes, (), "updates", {"updates_per_second_1m": 3.0}, now)
     rates = {round(at - begin.timestamp()): rate for at, rate in points}
-    assert rates == {30: 10, 90: 10, 150: 0, 210: 0, 270: 10, 420: 3}, (
+    assert rates == {60: 10, 120: 10, 180: 0, 240: 0, 300: 10, 420: 3}, (
         "the last minutes may be incomplete and must be left out"
     )
-    later = per_second(minutes, "updates", {"updates_per_second_1m": 0}, now + 120)
-    assert [(round(at - now), rate) for at, rate in later[-3:]] == [(-150, 10), (-90, 0), (120, 0)]
-    assert per_second([], "updates", {"updates_per_second_1m": 0}, now) == [(now, 0)]
+    later = per_second(minutes, (), "updates", {"updates_per_second_1m": 0}, now + 120)
+    assert [(round(at - now), rate) for at, rate in later[-3:]] == [(-120, 10), (-60, 0), (120, 0)]
+    assert per_second([], (), "updates", {"updates_per_second_1m": 0}, now) == [(now, 0)]
 
 
-@pytest.mark.parametrize(
-    ("minutes_ago", "covered"), [((), 300), ((2,), 300), ((20, 19, 2), 20 * 60), ((400, 2), 3 * 3600)]
-)
-def test_axis_of_throughput_fits_the_known_minutes(minutes_ago: tuple[int, ...], covered: int) -> None:
+def point(at: float, inserted: int | None, updates: float = 0) -> Point:
+    return Point(at, 0, 0, updates, 0, inserted)
+
+
+def test_own_points_replace_the_minutes() -> None:
+    minutes = [{"minute": AT + timedelta(minutes=n), "updates": 600} for n in range(5)]
+    start = AT.timestamp()
+    points = [point(start + at, 0, updates=at) for at in (130, 135)]
+    rates = per_second(minutes, points, "updates", {"updates_per_second_1m": 7}, start + 140)
+    assert [(at - start, rate) for at, rate in rates] == [(60, 10), (120, 10), (130, 130), (135, 135), (140, 7)]
+
+
+def test_arriving_updates_are_averaged_over_a_minute() -> None:
+    steady = [point(at, 20 * at) for at in range(0, 200, 5)]
+    assert arriving(steady) == [(at, 20) for at in range(10, 200, 5)], "no rate of less than two polls"
+    burst = [point(at, 600 if at >= 60 else 0) for at in range(0, 200, 5)]
+    assert dict(arriving(burst))[60] == 10
+    assert dict(arriving(burst))[115] == 10
+    assert dict(arriving(burst))[195] == 0
+
+
+def test_arriving_updates_survive_a_reset() -> None:
+    assert arriving([]) == []
+    known = [point(at, 100 * at if at < 50 else 10 * (at - 50)) for at in range(0, 120, 5)]
+    found = dict(arriving(known))
+    assert (found[45], found[60], found[110]) == (100, 10, 10)
+    assert 50 not in found
+    unknown = [point(at, None if at < 50 else 10 * at) for at in range(0, 120, 5)]
+    assert dict(arriving(unknown)) == dict.fromkeys(range(60, 120, 5), 10)
+    assert arriving([point(at, None) for at in (0, 10, 20)]) == []
+
+
+@pytest.mark.parametrize(("minutes_ago", "covered"), [((), 120), ((1,), 120), ((20, 19, 2), 20 * 60), ((400, 2), 3600)])
+def test_axis_of_rates_fits_the_known_minutes(minutes_ago: tuple[int, ...], covered: int) -> None:
     minutes = [{"minute": AT - timedelta(minutes=ago)} for ago in minutes_ago]
-    assert AT.timestamp() - since(minutes, AT.timestamp(), 3 * 3600) == covered
+    now = AT.timestamp()
+    assert now - since(minutes, now, now) == covered
+    assert now - since(minutes, now, now - 1800) == max(covered, 1800)
 
 
 def test_token_is_required_for_open_addresses() -> None:

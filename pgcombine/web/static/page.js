@@ -69,6 +69,7 @@
         return;
       }
       for (const part of document.querySelectorAll("[data-live]")) exchange(part, fresh.getElementById(part.id));
+      document.title = fresh.title;
       away = false;
       tell("refreshing");
     } catch (error) {

@@ -1,4 +1,4 @@
-"""pgcombine.pause stops passes over a queue, but not enqueues. pgcombine.resume allows passes again."""
+"""pgcombine.pause stops passes over a queue, but not enqueues. pgcombine.resume allows passes again, at once."""
 
 from __future__ import annotations
 
@@ -37,3 +37,18 @@ def test_resume_notifies_listening_workers(conn: psycopg.Connection, dsn: str) -
         listener.execute('listen "pgcombine.wc"')
         conn.execute("select pgcombine.resume('wc')")
         assert [note.channel for note in listener.notifies(timeout=20, stop_after=1)] == ["pgcombine.wc"]
+
+
+@pytest.mark.wc(buckets=1)
+def test_resume_lets_workers_try_failing_buckets_at_once(conn: psycopg.Connection) -> None:
+    make_queue(conn, "other", buckets=1)
+    for queue in ("wc", "other"):
+        conn.execute(
+            "insert into pgcombine.failure (queue, bucket, attempts, sqlstate, error, retry_at)"
+            " values (%s, 0, 9, '22012', 'zero', now() + interval '1 h')",
+            (queue,),
+        )
+    due = "select queue, bucket from pgcombine_internal.due()"
+    assert conn.execute(due).fetchall() == []
+    conn.execute("select pgcombine.resume('wc')")
+    assert conn.execute(due).fetchall() == [("wc", 0)]
