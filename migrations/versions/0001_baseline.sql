@@ -322,7 +322,7 @@ comment on table pgcombine.component_table is
 create table pgcombine.hook (
     event text not null
         check (event in ('close', 'closed', 'rebucketing', 'rebucket', 'post_restore', 'generated', 'regenerate',
-            'clean_up', 'upkeep', 'verify', 'enqueue', 'view', 'drain')),
+            'clean_up', 'upkeep', 'verify', 'enqueue', 'view', 'drain', 'truncate')),
     query text not null
 );
 comment on table pgcombine.hook is
@@ -334,7 +334,8 @@ comment on table pgcombine.hook is
     'every half second, and repeat it while it returns true. enqueue: enqueue runs it if there is no queue $1, with '
     'the token $2 and the updates $3. It returns the number of appended updates, or null if the component has nothing '
     'of this name. view: returns the name of the view that shows the queue, where it isn''t <queue>_current. drain: '
-    'enqueues what is due before drain combines.';
+    'enqueues what is due before drain combines. truncate: runs when truncate_queue has claimed all buckets, before it '
+    'locks tables.';
 
 -- changes: feeds and exports ------------------------------------------------------------------------------------------
 
@@ -707,6 +708,7 @@ create table pgcombine.rollup (
     key        text[] not null,
     value      text[] not null,
     filter     text,
+    keep       text,
     slice_by   text,
     definition jsonb not null,
     slices     integer not null default 1 check (slices between 1 and 65536),
@@ -720,6 +722,8 @@ comment on column pgcombine.rollup.source is 'The table that the rollup aggregat
 comment on column pgcombine.rollup.key is 'The key columns, as they were given.';
 comment on column pgcombine.rollup.value is 'The value columns, as they were given.';
 comment on column pgcombine.rollup.filter is 'The condition on rows of the source that count; null: there is none.';
+comment on column pgcombine.rollup.keep is
+    'The condition on rows of the source that stay counted when they go; null: there are none.';
 comment on column pgcombine.rollup.slice_by is 'The column of the source by whose order backfill goes; null: by hash.';
 comment on column pgcombine.rollup.definition is
     'What analyze_rollup found: keys, states and columns, with placeholders for expressions.';

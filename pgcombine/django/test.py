@@ -6,19 +6,12 @@ from typing import Any
 
 from django.db import connections
 
-_TRUNCATE = """
-select pgcombine.truncate_queue(q.queue) from pgcombine.queue q
-where not exists (select from pgcombine.rollup r where r.queue = q.queue)
-order by q.queue
-"""
-
 
 class EmptyQueues:
     """Empties all queues after each test. Put it before ``TransactionTestCase`` in the list of base classes.
 
-    Django flushes only the tables of models. Rollups follow their flushed tables. A ``TestCase`` doesn't need this,
-    since its transaction rolls back. A queue with a feed, an export or a tier can't be emptied, which raises Django's
-    ``DatabaseError``.
+    Django flushes only the tables of models. Feeds and exports get a deletion of each key, and observers get nothing.
+    Rollups await a backfill, as after a migration. A ``TestCase`` doesn't need this, since its transaction rolls back.
     """
 
     _databases_names: Any
@@ -31,4 +24,5 @@ class EmptyQueues:
             with connections[alias].cursor() as cursor:
                 cursor.execute("select to_regclass('pgcombine.queue')")
                 if cursor.fetchone() != (None,):
-                    cursor.execute(_TRUNCATE)
+                    # a queue before its tiers
+                    cursor.execute("select pgcombine.truncate_queue(queue) from pgcombine.queue order by created_at")

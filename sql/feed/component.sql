@@ -9,6 +9,7 @@ insert into pgcombine.hook (event, query) values
                format('select pgcombine.drop_feed(%L)', l.feed)
         from pgcombine.change_log l where l.queue = $1 and l.feed is not null$$),
     ('rebucket', 'select pgcombine_internal.turn_changes(l.queue) from pgcombine.change_log l where l.queue = $1'),
+    ('truncate', 'select pgcombine_internal.keep_deletions(l.queue) from pgcombine.change_log l where l.queue = $1'),
     ('post_restore', 'select pgcombine_internal.renumber_changes(l.queue) from pgcombine.change_log l
         where l.queue = $1'),
     ('regenerate', 'select pgcombine_internal.regenerate_changes(l.queue) from pgcombine.change_log l

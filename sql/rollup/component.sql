@@ -18,6 +18,7 @@ insert into pgcombine.hook (event, query) values
     ('view', 'select r.queue from pgcombine.rollup r where r.queue = $1'),
     ('generated', 'select r.queue || s from pgcombine.rollup r, unnest(array[''_rollup'', ''_owned'']) s'),
     ('verify', 'select p.problem from pgcombine_internal.rollup_problems($1) p'),
+    ('truncate', 'update pgcombine.rollup r set done = 0, boundary = null, ready_at = null where r.queue = $1'),
     ('upkeep', $$
         select format('select pgcombine_internal.backfill_slice(%L, wait => false)', r.queue)
         from pgcombine.rollup r where r.ready_at is null$$);

@@ -53,6 +53,9 @@ def test_table_equals_the_values(conn: psycopg.Connection, dsn: str, target: str
     combine(conn, {"a": -5, "b": 7})
     worker_to(dsn, target).drain()
     assert exported(target) == values(conn) == {"before": 1, "b": 7}
+    conn.execute("select pgcombine.truncate_queue('wc')")
+    worker_to(dsn, target).drain()
+    assert exported(target) == {}
 
 
 def test_both_databases_get_the_same_settings() -> None:

@@ -1,12 +1,13 @@
 -- pgcombine.truncate_queue(queue)
 -- Removes all updates, values, tokens and contributions of a queue, its quarantine and its failures, for example
 -- between tests.
--- Observers see no changes. The function waits for the queue's writers and passes, no longer than lock_timeout allows.
--- A queue that a component uses can't be emptied, since the component would keep what it has.
+-- Feeds and destinations get a deletion of each key. Observers get nothing. A tier keeps what it has: truncate it
+-- afterwards.
+-- The function waits for the queue's writers and passes, no longer than lock_timeout allows.
 -- Tables written: <queue>_updates, <queue>_values, <queue>_quarantine, <queue>_quarantine_keys, <queue>_contributions,
--- quarantined_key, failure, token, contribution, sample.
--- Errors: PC001 unknown queue; PC005 a component uses the queue; 42501 the caller doesn't own the queue; 55P03 the
--- tables weren't free within lock_timeout.
+-- quarantined_key, failure, token, contribution, sample; those of components.
+-- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; 42501 the caller doesn't own the queue;
+-- 55P03 the tables weren't free within lock_timeout.
 create or replace function pgcombine.truncate_queue(queue text)
 returns void
 language plpgsql
@@ -14,16 +15,12 @@ as $$
 declare
     _queue constant text := (pgcombine_internal.require_queue(queue)).queue;
     _query text;
-    _problem text;
 begin
     perform pgcombine_internal.require_owner();
-    for _query in select h.query from pgcombine.hook h where h.event = 'close' loop
-        execute format('select problem from (%s) as used (problem, hint, removal) limit 1', _query)
-        into _problem using _queue;
-        perform pgcombine_internal.require(_problem is null, 'PC005', _problem,
-            'it would keep what it has: drop it first');
+    perform pgcombine_internal.claim_buckets(_queue, 'truncate_queue'); -- passes lock partitions alone
+    for _query in select h.query from pgcombine.hook h where h.event = 'truncate' loop
+        execute _query using _queue;
     end loop;
-    perform pgcombine_internal.claim_buckets(_queue); -- passes lock partitions alone
     execute format('lock table pgcombine.%I, pgcombine.%I', _queue || '_updates', _queue || '_values');
     execute ( -- the partitions, since triggers guard the two tables
         select format('truncate pgcombine.%I, pgcombine.%I, ', _queue || '_quarantine', _queue || '_quarantine_keys')

@@ -465,6 +465,20 @@ def test_part_that_comes_waits_for_a_backfill(src: psycopg.Connection, module_ds
     assert rollup.verify(src) == []
 
 
+def test_truncated_queue_of_a_rollup_is_backfilled_anew(src: psycopg.Connection) -> None:
+    src.execute("insert into src (id, k, v) select n, 'a', n from generate_series(1, 3) n")
+    rollup = Rollup.make(src, ["count(*) as n", "max(v) as v", "count(distinct v) as d"])
+    rollup.call(src, "backfill", "drain")
+    src.execute("delete from src where id = 3; insert into src (id, k, v) values (4, 'b', 1)")
+    src.execute("select pgcombine.truncate_queue('r')")
+    assert not rollup.ready(src)
+    src.execute("delete from src where id = 1; insert into src (id, k, v) values (5, 'a', 9)")
+    rollup.call(src, "backfill")
+    assert (rollup.differing(src), rollup.verify(src)) == ([], [])
+    rollup.call(src, "drain")
+    assert (rollup.differing(src), rollup.verify(src)) == ([], [])
+
+
 def test_repairs_at_once_enqueue_what_is_missing_once(src: psycopg.Connection, module_dsn: str) -> None:
     rollup = Rollup.make(filled(src), VALUE)
     rollup.call(src, "backfill", "drain")
