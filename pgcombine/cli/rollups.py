@@ -41,6 +41,9 @@ def create(
     filter: Annotated[
         str | None, typer.Option("--filter", help="Condition; rows for which it isn't true are left out.")
     ] = None,
+    keep: Annotated[
+        str | None, typer.Option("--keep", help="Condition; rows for which it is true stay counted when they go.")
+    ] = None,
     buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 1,
     slice_by: Annotated[
         str | None, typer.Option("--slice-by", help="Indexed column: its greatest values are backfilled first.")
@@ -56,9 +59,9 @@ def create(
     Example: pgcombine rollup create spend --source requests --key customer --value 'sum(tokens) as tokens'
     """
     with open_database(dsn) as connection:
-        Rollup(name, source=source, key=key, value=value, filter=filter, buckets=buckets, slice_by=slice_by).create(
-            connection, if_not_exists=if_not_exists
-        )
+        Rollup(
+            name, source=source, key=key, value=value, filter=filter, keep=keep, buckets=buckets, slice_by=slice_by
+        ).create(connection, if_not_exists=if_not_exists)
     report_state("rollup", name, "created", as_json)
 
 

@@ -33,6 +33,7 @@ class Rollup:
         key: Sequence[str] = (),
         value: Sequence[str] = (),
         filter: str | None = None,
+        keep: str | None = None,
         buckets: int = 1,
         slice_by: str | None = None,
     ) -> None:
@@ -41,6 +42,7 @@ class Rollup:
         self.key = [key] if isinstance(key, str) else list(key)
         self.value = [value] if isinstance(value, str) else list(value)
         self.filter = filter
+        self.keep = keep
         self.buckets = buckets
         self.slice_by = slice_by
 
@@ -66,9 +68,12 @@ class Rollup:
         an invalid definition.
         """
         yield Statement(
-            "select pgcombine.create_rollup(%s, %s::text::regclass, %s, %s, filter => %s, buckets => %s, "
-            "slice_by => %s, if_not_exists => %s)",
-            (self.name, self.source, self.key, self.value, self.filter, self.buckets, self.slice_by, if_not_exists),
+            "select pgcombine.create_rollup(%s, %s::text::regclass, %s, %s, filter => %s, keep => %s, "
+            "buckets => %s, slice_by => %s, if_not_exists => %s)",
+            (
+                *(self.name, self.source, self.key, self.value, self.filter, self.keep),
+                *(self.buckets, self.slice_by, if_not_exists),
+            ),
         )
 
     def backfill(self, connection: psycopg.Connection[Any]) -> Iterator[tuple[int, int]]:

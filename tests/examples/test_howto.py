@@ -104,7 +104,9 @@ class Migration(migrations.Migration):
     dependencies = [("blog", "0002_post_views")]
     operations = [
         pgcombine.django.create_queue("all_views", key=["one int"], value=["n bigint sum"], buckets=2),
-        pgcombine.django.create_rollup("posts", source="post", key=["views % 2 as odd"], value=["count(*) as n"]),
+        pgcombine.django.create_tier("last_digits", source="post_views", key=["post % 10 as digit"]),
+        pgcombine.django.create_rollup("posts", source="post", key=["views % 2 as odd"], value=["count(*) as n"],
+            keep="views < 9"),
         migrations.RunSQL("create table seen (post bigint, n bigint)", "drop table seen"),
         pgcombine.django.add_observer("post_views", "seen", "insert into seen select post, new_n from changes"),
     ]
@@ -162,6 +164,9 @@ class Committed(QueueTestCase):
         self.assertEqual(rows("select post, n from pgcombine.post_views_values"), [(1, 1)])
         self.assertEqual(views_of(1), 1)
         self.assertEqual(rows("select * from seen"), [(1, 1)])
+        rows("call pgcombine.drain('last_digits')")
+        rows("call pgcombine.drain('posts')")
+        self.assertEqual(rows("select * from pgcombine.last_digits_values"), [(1, 1)])
         self.assertEqual(rows("select odd, n from pgcombine.posts"), [(0, 1)])
         rows("insert into pgcombine.all_views_updates values (1, 1)")
         rows("call pgcombine.drain('all_views')")
@@ -220,10 +225,11 @@ def test_django_tests_in_a_database_of_its_own(empty_dsn: str, tmp_path: Path) -
             " (select string_agg(observer, ' ') from pgcombine.observer where observer !~ '^pgcombine'),"
             " (select count(*) from pgcombine.rights) from pgcombine.queue"
         )
-        assert conn.execute(made).fetchone() == ({"all_views": 4, "post_views": 1, "posts": 1}, 0, "seen", 2)
+        queues = {"all_views": 4, "last_digits": 1, "post_views": 1, "posts": 1}
+        assert conn.execute(made).fetchone() == (queues, 0, "seen", 2)
         # reversed, the last three operations make the feed, the observer and the tier again, and the others drop them
         manage("migrate", "blog", "0003")
-        assert conn.execute(made).fetchone() == ({"all_views": 4, "post_views": 1, "posts": 1}, 0, "seen", 0)
+        assert conn.execute(made).fetchone() == (queues, 0, "seen", 0)
         manage("migrate")
         conn.execute("update pgcombine.schema_version set digest = 'older'")
         assert "(pgcombine.W002)" in manage("check", "--database", "default")

@@ -152,6 +152,7 @@ def upgrade():
         key=["product || ':x %' as \\"a:b %\\""],
         value=["sum(units) as units"],
         filter="product <> ':no %s'",
+        keep="product = ':gone %' and now() is not null",
         slice_by="id",
     )
     op.create_budget("seats", key=['"a:b %" text'], amount="numeric(14,2)")

@@ -90,3 +90,18 @@ def test_restored_dump_keeps_a_rollup_right(dsn: str, server: Server, *, partiti
             assert rollup.differing(conn) == []
             rollup.call(conn, "drain")
             assert (rollup.verify(conn), rollup.differing(conn)) == ([], [])
+
+
+@embedded_only
+def test_restored_dump_keeps_what_a_rollup_has_kept(dsn: str, server: Server) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("create table public.src (gone int, k text, n int); alter table public.src drop column gone")
+        rollup = Rollup.make(conn, VALUE, keep="n < 3 and now() is not null")
+        rollup.call(conn, "backfill")
+        conn.execute("insert into public.src values ('a', 1), ('b', 7); delete from public.src where k = 'a'")
+    with restored(dsn, server) as copy, psycopg.connect(copy, autocommit=True) as conn:
+        conn.execute("select pgcombine.post_restore()")
+        conn.execute("insert into public.src values ('a', 2), ('a', 5); delete from public.src")
+        rollup.call(conn, "drain")
+        assert conn.execute("select k, rows, total from pgcombine.r").fetchall() == [("a", 2, 3)]
+        assert rollup.verify(conn) == []

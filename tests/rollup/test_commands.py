@@ -19,7 +19,7 @@ def spend(conn: psycopg.Connection, dsn: str) -> str:
     values = ("--value", "count(*) as requests", "--value", "max(tokens) as most")
     made = run_cli(
         *("rollup", "create", "spend", "--source", "requests", "--key", "customer", *values),
-        *("--filter", "tokens > 1", "--slice-by", "tokens", "--dsn", dsn),
+        *("--filter", "tokens > 1", "--keep", "tokens < 9", "--slice-by", "tokens", "--dsn", dsn),
     )
     assert (made.returncode, made.stdout) == (0, "created: spend\n"), made.stderr
     return dsn
@@ -46,6 +46,7 @@ def test_rollup_is_listed_shown_backfilled_verified_and_dropped(conn: psycopg.Co
         ("value", "count(*) as requests"),
         ("value", "max(tokens) as most"),
         ("filter", "tokens > 1"),
+        ("keep", "tokens < 9"),
         ("slice_by", "tokens"),
         ("state", "ready"),
     ]

@@ -1,14 +1,16 @@
--- pgcombine_internal.analyze_rollup(source, key, value, filter) → jsonb
+-- pgcombine_internal.analyze_rollup(source, key, value, filter, keep) → jsonb
 -- Returns how a rollup of a table is maintained:
 --   alias     the name of a row of the table in the expressions
---   filter    the condition of the rows that count (the first expression); null: all with a key that isn't null
+--   filter    the condition of the rows that count; null: all with a key that isn't null
+--   keep      the condition of the rows that stay counted when they go (kept rows); null: none
 --   keys      the key columns: name, type, collation, expression
 --   states    the value columns of the queue: name, type, combiner, plus (an aggregate over rows) and kind, which tells
 --             what changed rows add to the column:
---               sum       inserted rows add plus, deleted rows -plus
---               extreme   inserted rows add plus: their minimum or maximum
---               taken     deleted rows add plus, which leaves out values that are too long for the queue; "of" names
---                         the column of kind extreme for the same aggregate
+--               sum       inserted rows add plus, deleted rows -plus, unless they are kept
+--               kept      kept rows add plus when they go; "of" names the column of kind sum that has them, too
+--               extreme   inserted rows add plus: their minimum or maximum. Kept rows add it again
+--               taken     deleted rows add plus, unless they are kept. It leaves out values that are too long for the
+--                         queue; "of" names the column of kind extreme for the same aggregate
 --               computed  neither inserted nor deleted rows add anything: a pass computes the column
 --   columns   the value columns of the rollup: name, type, and expression over the states
 --   computed  what pass_template needs for the columns that passes compute, without the query; null: there are none.
@@ -21,10 +23,12 @@
 -- several states (see aggregate_states).
 -- A pass computes min and max from the source for keys whose extreme was deleted (taken). It computes every other
 -- aggregate that isn't additive from the source for all keys that have updates. In a rollup with such an aggregate, it
--- also computes min and max for all these keys.
+-- also computes min and max for all these keys. A pass computes nothing for a key that has kept rows.
 -- Errors: PC003 no key or value column, an expression that doesn't parse or isn't immutable, an aggregate in a key
--- column or the filter, a value column that has no aggregate or aggregates whole rows, or a filter that isn't boolean.
-create or replace function pgcombine_internal.analyze_rollup(source regclass, key text[], value text[], filter text)
+-- column or a condition, a value column that has no aggregate or aggregates whole rows, a filter or keep that isn't
+-- boolean, or a volatile function in keep.
+create or replace function pgcombine_internal.analyze_rollup(source regclass, key text[], value text[], filter text,
+    keep text)
 returns jsonb
 language plpgsql
 as $$
@@ -38,7 +42,7 @@ declare
     _names jsonb := '{}'; -- names of the states' columns, by state, argument and condition
     _taken text[]; -- column names in use
     _checked text[] := '{}';
-    _filter text;
+    _conditions jsonb := '{}'; -- filter and keep
     _call record;
     _state record;
     _name text;
@@ -52,16 +56,27 @@ begin
     perform pgcombine_internal.require(cardinality(key) > 0 and cardinality(value) > 0, 'PC003',
         'a rollup needs at least one key column and one value column',
         'key => array[''customer''], value => array[''count(*) as requests'']');
-    if filter is not null then
-        _e := pgcombine_internal.parsed_expression(source, format(E'(%s\n) as filter', filter));
+    for _name, _given in
+        select * from (values ('filter', filter), ('keep', keep)) c (option, condition) where c.condition is not null
+    loop
+        _e := pgcombine_internal.parsed_expression(source, format(E'(%s\n) as %s', _given, _name));
         perform pgcombine_internal.require(_e.type = 'boolean' and _e.tree !~ '[{]AGGREF ', 'PC003',
-            format('the filter %s isn''t a condition of a row', filter),
-            'for example filter => ''status = ''''done''''''');
-        _texts := array[_e.expression];
-        _filter := '{pgcombine_e1}';
-        _reads := _e.reads;
-        _checked := _texts;
-    end if;
+            format('the %s %s isn''t a condition of a row', _name, _given), case _name
+                when 'filter' then 'for example filter => ''status = ''''done'''''''
+                else 'for example keep => ''at < now() - interval ''''90 days''''''' end);
+        _texts := _texts || _e.expression;
+        _conditions := _conditions || jsonb_build_object(_name, format('{pgcombine_e%s}', cardinality(_texts)));
+        _reads := _reads || _e.reads;
+        if _name = 'filter' then
+            _checked := _texts;
+        else
+            perform pgcombine_internal.require(not exists (
+                select from regexp_matches(_e.tree, ':(?:op)?funcid ([0-9]+)', 'g') m
+                join pg_proc p on p.oid = m[1]::oid and p.provolatile = 'v'), 'PC003',
+                format('keep %s calls a volatile function', quote_literal(_given)), 'use now() for the time at which '
+                'the transaction began; declare your own function stable if it is');
+        end if;
+    end loop;
     foreach _given in array key loop
         _e := pgcombine_internal.parsed_expression(source, _given);
         perform pgcombine_internal.require(_e.tree !~ '[{]AGGREF ', 'PC003',
@@ -154,9 +169,20 @@ begin
             pgcombine_internal.aggregate_result(_call.aggregate, _own));
     end loop;
     drop table pg_temp.pgcombine_value;
+    if keep is not null then
+        for _e in select s.value as state from jsonb_array_elements(_states) s where s.value ->> 'kind' = 'sum' loop
+            _name := (_e.state ->> 'name') || '_kept';
+            while _name = any (_taken) loop
+                _name := _name || '_';
+            end loop;
+            _taken := _taken || _name;
+            _states := _states || (_e.state || jsonb_build_object('name', _name, 'kind', 'kept',
+                'of', _e.state -> 'name'));
+        end loop;
+    end if;
     perform pgcombine_internal.require_immutable(source, _checked);
 
-    return jsonb_build_object('alias', (select c.relname from pg_class c where c.oid = source), 'filter', _filter,
+    return _conditions || jsonb_build_object('alias', (select c.relname from pg_class c where c.oid = source),
         'keys', _keys, 'states', _states, 'columns', _columns, 'reads', _reads, 'texts', _texts,
         'aggregates', _aggregates, 'computed', case when _aggregates <> '[]' then jsonb_build_object(
             'columns', jsonb_path_query_array(_aggregates, '$[*].name'),

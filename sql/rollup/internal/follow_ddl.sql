@@ -1,8 +1,8 @@
 -- pgcombine_internal.follow_ddl() event trigger, after create table, create schema and alter …
 -- Brings rollups in line with a changed source. The rows of a table that has become a part of the source are enqueued,
--- those of a former part are taken back, and missing triggers are made. Generated objects are recreated if
--- rollup_outdated says so. A source must not become a part of another table, since statements on that table would be
--- missed.
+-- those of a former part are taken back unless they are kept, and missing triggers are made. Generated objects are
+-- recreated if rollup_outdated says so. A source must not become a part of another table, since statements on that
+-- table would be missed.
 -- Runs with its owner's rights: the role that changes the table needs no right on the rollup.
 -- Tables written: <rollup>_updates, pgcombine.rollup_part; those of generate_rollup.
 -- Errors: PC003 the source would become a part of another table, the expression of a generated column that the rollup
@@ -97,12 +97,7 @@ begin
                 end if;
             end if;
             if not _part.comes then
-                delete from pgcombine.rollup_part p where p.queue = _rollup.queue and p.part = _part.relation;
-                execute (
-                    select string_agg(format('drop trigger %I on %s', t.tgname, _part.relation), '; ')
-                    from pg_trigger t join pg_proc p on p.oid = t.tgfoid
-                    where t.tgrelid = _part.relation and t.tgparentid = 0 and p.proname = _rollup.queue || '_rollup'
-                      and p.pronamespace = 'pgcombine_internal'::regnamespace);
+                perform pgcombine_internal.forget_part(_rollup.queue, _part.relation);
             end if;
         end loop;
         perform pgcombine_internal.make_rollup_triggers(_rollup.queue);

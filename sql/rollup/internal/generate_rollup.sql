@@ -30,8 +30,7 @@ begin
     execute format('comment on view pgcombine.%I is %L', _rollup.queue,
         format('%s by %s. A join reads all keys: %3$s_get reads a few, %3$s_get_many many.',
             array_to_string(_rollup.value, ', '), array_to_string(_rollup.key, ', '), _rollup.queue));
-    _computed := nullif(_rollup.definition -> 'computed', 'null') || jsonb_build_object('query',
-        pgcombine_internal.rollup_computed(_rollup));
+    _computed := pgcombine_internal.rollup_pass(_rollup);
     update pgcombine.queue q set computed = _computed where q.queue = _rollup.queue
         and q.computed is distinct from _computed;
     if found then

@@ -32,7 +32,8 @@ begin
     end if;
     select jsonb_build_object(
                'alias', _rollup.definition -> 'alias',
-               'filter', case when _rollup.definition ->> 'filter' is not null then _texts -> 'pgcombine_e1' end,
+               'filter', _texts -> btrim(_rollup.definition ->> 'filter', '{}'),
+               'keep', _texts -> btrim(_rollup.definition ->> 'keep', '{}'),
                'generated', (
                    select jsonb_object_agg(substr(t.key, length('pgcombine_g') + 1), t.value)
                    from jsonb_each(_texts) t where starts_with(t.key, 'pgcombine_g')),

@@ -1,6 +1,7 @@
 -- pgcombine_internal.rollup_difference(rollup [, among, slices, slice]) → text
--- Returns the query of the updates that a rollup lacks: what its source holds minus what the rollup has, with pending
--- and quarantined updates, in one snapshot. A key whose columns of kind sum lack nothing has no row.
+-- Returns the query of the updates that a rollup lacks: what its source holds and what kept rows have left, minus what
+-- the rollup has, with pending and quarantined updates, in one snapshot. A key whose columns of kind sum lack nothing
+-- has no row.
 --   among          a query of the source for the keys to compare; null: all keys
 --   slices, slice  only keys of the slice with this number, when a hash divides the keys into so many slices
 -- A key that expires by its source's or its present values isn't compared.
@@ -38,7 +39,10 @@ as $$
                 filter (where s.value ->> 'kind' = 'sum')))
     from jsonb_array_elements((rollup).definition -> 'states') with ordinality s (value, place)
     cross join (
-        select string_agg(case s ->> 'kind' when 'sum' then format('-%I', s ->> 'name')
+        select string_agg(case s ->> 'kind' when 'sum' then format('-%I', s ->> 'name') || coalesce((
+                    select format(' + coalesce(%I, 0)', k ->> 'name')
+                    from jsonb_array_elements((rollup).definition -> 'states') k
+                    where k ->> 'kind' = 'kept' and k ->> 'of' = s ->> 'name'), '')
                 when 'taken' then quote_ident(s ->> 'of')
                 else format('null::%s', s ->> 'type') end, ', ' order by n) as list
         from jsonb_array_elements((rollup).definition -> 'states') with ordinality s (s, n)) v

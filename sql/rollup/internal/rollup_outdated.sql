@@ -30,7 +30,6 @@ begin
                 select string_agg('set ' || replace(s.setting, '=', ' = '), ' ' order by s.place)
                 from unnest(p.proconfig) with ordinality s (setting, place)))
             or not has_any_column_privilege(c.relowner, format('pgcombine.%I', q.queue || '_updates'), 'insert')
-            or q.computed <> (rollup.definition -> 'computed') || jsonb_build_object('query',
-                pgcombine_internal.rollup_computed(rollup))));
+            or q.computed <> pgcombine_internal.rollup_pass(rollup)));
 end
 $$;

@@ -1,9 +1,11 @@
--- pgcombine_internal.rollup_statement(rollup, minus, plus) → text
+-- pgcombine_internal.rollup_statement(rollup, minus, plus [, moved]) → text
 -- Returns the statement that enqueues a change of a rollup's source. With both minus and plus, the statement folds the
 -- updates by key, and enqueues nothing for a key whose values stay the same, unless passes compute a column for every
 -- key with updates (see analyze_rollup).
 --   minus, plus  from items of the rows before and after the change, see rollup_relation; null: there are none
-create or replace function pgcombine_internal.rollup_statement(rollup pgcombine.rollup, minus text, plus text)
+--   moved        whether the rows of minus aren't deleted: another statement has them as plus
+create or replace function pgcombine_internal.rollup_statement(rollup pgcombine.rollup, minus text, plus text,
+    moved boolean default false)
 returns text
 language sql stable
 as $$
@@ -14,7 +16,8 @@ as $$
         jsonb_build_object('updates', quote_ident((rollup).queue || '_updates'),
             'columns', pgcombine_internal.column_list((rollup).queue),
             'keys', pgcombine_internal.column_list((rollup).queue, 'key'),
-            'minus', case when minus is not null then pgcombine_internal.rollup_rows(rollup, minus, '-') end,
+            'minus', case when minus is not null then pgcombine_internal.rollup_rows(rollup, minus,
+                case when plus is null and not moved then '-' else '<' end) end,
             'plus', case when plus is not null then pgcombine_internal.rollup_rows(rollup, plus,
                 lenient => minus is not null) end,
             'folds', pgcombine_internal.column_list((rollup).queue, 'value', '{fold} as {name}'),

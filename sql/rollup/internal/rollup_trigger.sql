@@ -15,6 +15,7 @@ declare
     _old_rows text := pgcombine_internal.rollup_relation(rollup, 'pgcombine_old');
     _new_rows text := pgcombine_internal.rollup_relation(rollup, 'pgcombine_new');
     _deleted constant text := pgcombine_internal.rollup_statement(rollup, _old_rows, null);
+    _moving constant text := quote_literal('pgcombine.moving_' || rollup.queue); -- see rollup_triggers
     _inserted constant text := pgcombine_internal.rollup_statement(rollup, null, _new_rows);
     _reads text;
     _images text; -- SQL for an array of texts: the columns whose equal values may look different. Null: none
@@ -43,7 +44,7 @@ begin
 begin
     if tg_op = 'TRUNCATE' then
         perform pgcombine_internal.enqueue_truncated({queue}, tg_relid, {truncated});
-    elsif tg_level = 'ROW' then
+{moving}    elsif tg_level = 'ROW' then
         if tg_op = 'INSERT' then
             {inserted_row};
         elsif tg_op = 'DELETE' then
@@ -66,6 +67,17 @@ $body$,
             'truncated', quote_literal(pgcombine_internal.rollup_statement(rollup,
                 pgcombine_internal.rollup_relation(rollup, 'pgcombine_old'), null)),
             'inserted_row', pgcombine_internal.rollup_statement(rollup, null, _new),
+            'moving', case when rollup.definition ->> 'keep' is not null then pgcombine_internal.fill(
+$moving$    elsif tg_level = 'STATEMENT' and tg_when = 'BEFORE' then
+        perform set_config({moving}, concat_ws(' ', pg_trigger_depth(), current_setting({moving}, true)), true);
+    elsif tg_level = 'STATEMENT' and starts_with(tg_name, '~') then
+        perform set_config({moving}, regexp_replace(current_setting({moving}), '^[0-9]+ ?', ''), true);
+    elsif tg_op = 'DELETE' and tg_level = 'ROW'
+        and nullif(split_part(current_setting({moving}, true), ' ', 1), '')::integer >= pg_trigger_depth()
+    then
+        {moved_row};
+$moving$, jsonb_build_object('moving', _moving, 'moved_row', pgcombine_internal.rollup_statement(rollup, _old, null,
+                moved => true))) end,
             'deleted_row', pgcombine_internal.rollup_statement(rollup, _old, null),
             'updated_row', pgcombine_internal.rollup_statement(rollup, _old, _new),
             'inserted', _inserted, 'deleted', _deleted,

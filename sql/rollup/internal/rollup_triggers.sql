@@ -10,12 +10,16 @@
 -- row triggers.
 -- For TRUNCATE, each table and each partition has a statement trigger (see enqueue_truncated). Its name begins with ~,
 -- so that it fires after triggers whose names begin with a letter, which may delete rows.
+-- An UPDATE that moves a row to another partition fires a row trigger for DELETE and one for INSERT. A rollup that
+-- keeps rows must not keep the deleted one. So two statement triggers of each table with partitions note that an UPDATE
+-- runs at their depth of triggers. If one statement both updates and deletes, by WITH or MERGE, no deleted row is kept.
+-- Logical replication doesn't fire the two: a moved row that meets the condition is kept, and counts twice.
 create or replace function pgcombine_internal.rollup_triggers(queue text)
 returns table (relation regclass, name name, own boolean, definition text, state text)
 language sql stable
 as $$
     with rollup as (
-        select r.source, r.queue, f.oid as function,
+        select r.source, r.queue, f.oid as function, r.keep is not null as keeps,
                exists (select from pg_inherits i where r.source in (i.inhparent, i.inhrelid))
                or s.relkind = 'p'
                or exists (select from pg_subscription_rel l where l.srrelid = r.source)
@@ -43,6 +47,12 @@ as $$
                format('before truncate on %s for each statement', d)
         from rollup r, pgcombine_internal.descendants(r.source) d join pg_class c on c.oid = d
         where c.relkind in ('r', 'p')
+        union all
+        select d, format('~pgcombine_%s_%s', r.queue, e.name), true, r.function,
+               format('%s update on %s for each statement', e.moment, d)
+        from rollup r, pgcombine_internal.descendants(r.source) d join pg_class c on c.oid = d,
+             (values ('moving', 'before'), ('moved', 'after')) e (name, moment)
+        where r.keeps and c.relkind = 'p'
     )
     select w.relation, w.name::name, w.own, w.definition,
            case when t.oid is null then 'missing' when t.tgenabled <> 'A' then 'disabled' end

@@ -18,7 +18,7 @@ as $$
             'current', quote_ident((rollup).queue || '_current'),
             'computed', case when (rollup).definition #>> '{computed,columns}' is not null then
                 pgcombine_internal.rollup_computed(rollup, pgcombine_internal.fill(
-                    case when (rollup).definition #>> '{computed,needs}' is null
+                    case when pgcombine_internal.rollup_pass(rollup) ->> 'needs' is null
                         then '(select distinct {keys} from pgcombine.{pending}) as touched'
                         else '(select u.* from (select {keys}, {folds} from pgcombine.{pending} group by {keys}) as u
                             left join pgcombine.{values} as v on {same_key} where {needs}) as touched' end,
@@ -29,7 +29,7 @@ as $$
                         'values', quote_ident((rollup).queue || '_values'),
                         'same_key', pgcombine_internal.column_list((rollup).queue, 'key', 'v.{name} {equals} u.{name}',
                             ' and '),
-                        'needs', (rollup).definition #>> '{computed,needs}'))) end,
+                        'needs', pgcombine_internal.rollup_pass(rollup) ->> 'needs'))) end,
             'columns', (
                 select string_agg(format(case when (rollup).definition #> '{computed,columns}' ? (c.value ->> 'name')
                         then 'case when q.pgcombine_touched then q.%1$I else c.%1$I end as %1$I'

@@ -44,6 +44,11 @@ LONG = "r" * 41
         ({"filter": "at > now()"}, "as an index does"),
         ({"filter": "v + 1"}, "for example"),
         ({"filter": "count(*) > 1"}, "for example"),
+        ({"keep": "at"}, "90 days"),
+        ({"keep": "count(*) > 1"}, "90 days"),
+        ({"keep": "at < clock_timestamp()"}, r"use now\(\)"),
+        ({"keep": "nope < 1"}, "as in a select list"),
+        ({"keep": "v in (select v from other)"}, "join the other table"),
         ({"slice_by": "nope"}, "name an indexed column"),
         ({"key": ["k", "v as k"]}, "name"),
         ({"value": ["count(*) as k"]}, "name"),
@@ -76,6 +81,8 @@ def test_a_name_that_is_taken_is_refused(src: psycopg.Connection) -> None:
     with raises_state("PC002") as refused:
         Rollup.make(src, filter="v > 1", if_not_exists=True)
     assert "count(*) as n by k of src" in str(refused.value.diag.message_hint)  # the definition that there is
+    with raises_state("PC002"):
+        Rollup.make(src, keep="at < now()", if_not_exists=True)
 
 
 AMOUNTS = ["null", "1", "2.50", "-3", "1e-9", "'NaN'", "'Infinity'", "'-Infinity'"]
