@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Annotated
 
@@ -19,7 +19,7 @@ from rich.console import Console
 import pgcombine
 from pgcombine import schema
 from pgcombine.cli.loops import stopped_by_signal
-from pgcombine.cli.options import Dsn, echo, fail, resolve_dsn
+from pgcombine.cli.options import Dsn, fail, resolve_dsn
 from pgcombine.cli.web import serving
 from pgcombine.database.connect import Connection, connect, one, require_writable
 from pgcombine.database.sqlfiles import query
@@ -55,14 +55,15 @@ def quickstart(
     # the page and the summary show what goes wrong; a worker's warnings, such as of a superuser, are for production
     logging.getLogger("pgcombine").setLevel(logging.ERROR)
 
-    def tell(text: str) -> None:
-        echo(f"{time.monotonic() - began:5.1f} s  {text}")
-        sys.stdout.flush()
+    console = Console(markup=False, highlight=False, emoji=False)
 
+    def tell(text: str) -> None:
+        console.print(f"{time.monotonic() - began:5.1f} s  {text}", soft_wrap=True)
+
+    tell("preparing the database")
     database = resolve_dsn(dsn)
     stop = stopped_by_signal()
-    with _schema(database), _objects(database):
-        tell(f"made: the queue {QUEUE}, and the rollup {ROLLUP} of the table pgcombine_quickstart.request")
+    with _schema(database, tell), _objects(database, tell):
         try:
             sock = server.listening("127.0.0.1", PORT)
         except ConfigError:
@@ -78,7 +79,7 @@ def quickstart(
                     appended[number] += _VIEWS
 
         def watch(_: threading.Event) -> None:
-            with closing(connect(database, name=NAME)) as connection, Console().status("") as line:
+            with closing(connect(database, name=NAME)) as connection, console.status("") as line:
                 while not _counted(connection):
                     if stop.wait(0.05):
                         return
@@ -106,7 +107,6 @@ def quickstart(
         if wrong or counted != sum(appended):
             raise PgCombineError(f"{sum(appended)} views were appended, and {counted} are counted; {'; '.join(wrong)}")
         tell(f"checked: {sum(appended):,} views were appended, and {counted:,} are counted; the rollup fits its table")
-    tell("removed: the queue, the rollup and the table")
 
 
 def _counted(connection: Connection) -> int:
@@ -114,7 +114,7 @@ def _counted(connection: Connection) -> int:
 
 
 @contextmanager
-def _schema(database: str) -> Iterator[None]:
+def _schema(database: str, tell: Callable[[str], None]) -> Iterator[None]:
     """Make pgcombine's schema if there is none. At the end remove a schema made here, unless it has queues."""
     try:
         schema.check(database)
@@ -123,6 +123,7 @@ def _schema(database: str) -> Iterator[None]:
         with closing(connect(database)) as connection:
             _require_create(connection)
         schema.upgrade(database)
+        tell("made: the schemas pgcombine and pgcombine_internal, since the database had none")
         made = True
     try:
         yield
@@ -130,10 +131,11 @@ def _schema(database: str) -> Iterator[None]:
         with closing(connect(database)) as connection:
             if made and not one(connection, "select exists (select from pgcombine.queue)")[0]:
                 schema.remove(database)
+                tell("removed: the schemas pgcombine and pgcombine_internal")
 
 
 @contextmanager
-def _objects(database: str) -> Iterator[None]:
+def _objects(database: str, tell: Callable[[str], None]) -> Iterator[None]:
     """Make the queue, the rollup and its table, and remove them at the end. First remove what a killed run has left.
 
     Raises ConfigError if another run goes on, if a name is taken, or if the role may not create a schema.
@@ -155,12 +157,14 @@ def _objects(database: str) -> Iterator[None]:
             _remove(database)
         with connection.transaction():
             connection.execute(query("quickstart_make").encode())
+        tell(f"made: the queue {QUEUE}, and the rollup {ROLLUP} of the table pgcombine_quickstart.request")
         try:
             for _ in Rollup(ROLLUP).backfill(connection):
                 pass
             yield
         finally:
             _remove(database)
+            tell("removed: the queue, the rollup and the table")
 
 
 def _remove(database: str) -> None:

@@ -36,6 +36,11 @@ def run(dsn: str, seconds: float = 1) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+def steps(out: str) -> list[str]:
+    """The lines that the command has printed, without the time before and the details after a colon."""
+    return [re.sub(r" *[\d.]+ s  ", "", line, count=1).split(":")[0] for line in out.splitlines()]
+
+
 @contextmanager
 def running(dsn: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run the command during the block. Yields the process and the URL of its page when the page is announced."""
@@ -53,9 +58,9 @@ def test_an_ordinary_role_needs_no_schema_and_leaves_none(empty_dsn: str) -> Non
         role = roles.login(f'create on database "{admin.info.dbname}"').info.user
         code, out, err = run(as_role(empty_dsn, role), 2)
         assert (code, err) == (0, ""), err
-        steps = [re.sub(r" *[\d.]+ s  ", "", line, count=1).split(":")[0] for line in out.splitlines()]
         page = "the figures as a web page"
-        assert steps == ["made", steps[1], page, "checked", "removed"]
+        first = "the first views are counted (the view pgcombine.quickstart_visits_current)"
+        assert steps(out) == ["preparing the database", "made", "made", first, page, "checked", "removed", "removed"]
         (appended, counted) = re.findall(r"([\d,]+) (?:views were appended|are counted)", out)
         assert appended == counted != "0"
         assert admin.execute("select nspname from pg_namespace where nspname like 'pgcombine%'").fetchall() == []
@@ -67,7 +72,7 @@ def test_ctrl_c_ends_it_and_other_queues_stay(conn: psycopg.Connection, dsn: str
         with urllib.request.urlopen(url, timeout=30) as answer:
             assert "quickstart_visits" in answer.read().decode()
         code, out, err = run(dsn)
-        assert (code, out) == (1, "")
+        assert (code, steps(out)) == (1, ["preparing the database"])
         assert err.startswith("pgcombine: another pgcombine quickstart runs in this database (process ")
         process.send_signal(signal.SIGINT)
         rest, _ = process.communicate(timeout=60)
@@ -122,7 +127,7 @@ def test_a_name_that_exists_is_refused(conn: psycopg.Connection, dsn: str, kind:
     before = made(conn)
     told = f"pgcombine: {name} exists, and pgcombine quickstart hasn't made it (drop or rename it, or choose another "
     code, out, err = run(dsn)
-    assert (code, out) == (1, "")
+    assert (code, steps(out)) == (1, ["preparing the database"])
     assert err == f"{told}database with --dsn)\n"
     assert made(conn) == before
 
@@ -131,14 +136,15 @@ def test_a_role_with_few_rights_gets_one_sentence(conn: psycopg.Connection, dsn:
     with Roles(conn, dsn) as roles:
         role, database = roles.login().info.user, conn.info.dbname
         code, out, err = run(as_role(dsn, role))
-        assert (code, out, len(err.splitlines())) == (1, "", 1)
+        assert (code, steps(out), len(err.splitlines())) == (1, ["preparing the database"], 1)
         assert err.startswith(f'pgcombine: role "{role}" may not create schemas in database "{database}" (grant create')
         roles.login(f'create on database "{database}"', role=role)
         owner = conn.info.user
         refused = (
             f'permission denied: role "{role}" doesn\'t own the schema pgcombine (its owner "{owner}" can do this)'
         )
-        assert run(as_role(dsn, role)) == (1, "", f"pgcombine: {refused}\n")
+        code, out, err = run(as_role(dsn, role))
+        assert (code, steps(out), err) == (1, ["preparing the database"], f"pgcombine: {refused}\n")
         assert made(conn) == []
 
 
