@@ -23,7 +23,7 @@ from (
     where (s.backend_xmin is not null or s.backend_xid is not null)
       and s.pid <> pg_backend_pid()
       and (s.datname = current_database() or s.datname is null and s.xact_start is not null) -- null: a base backup
-      and coalesce(s.backend_type, '') not in ('autovacuum worker', 'parallel worker')
+      and coalesce(s.backend_type, '') not in ('autovacuum worker', 'parallel worker', 'REPACK decoding worker')
       and not exists (select from pg_stat_progress_vacuum v where v.pid = s.pid) -- its snapshot keeps no rows
 ) a
 where a.since < clock_timestamp() - make_interval(secs => %s)
@@ -43,9 +43,13 @@ where p.database = current_database() and p.prepared < clock_timestamp() - make_
 union all
 select 'replication slot', s.active_pid, s.slot_name, case when s.active then s.since end,
     case when s.active then extract(epoch from clock_timestamp() - s.since)::double precision end,
-    format('%%s slot, %%s: it keeps the dead rows of %%s transactions', s.slot_type, case when s.active then 'in use'
-        else 'not in use' end, age(s.xmin))
-from (select l.*, pgcombine_internal.time_of(txid_snapshot_xmax(txid_current_snapshot()) - age(l.xmin)) as since
-      from pg_replication_slots l where l.xmin is not null) s
+    case when s.plugin = 'pgrepack' then 'repack (concurrently) in the database ' || s.database
+        else format('%%s slot, %%s: it keeps the dead rows of %%s transactions', s.slot_type,
+            case when s.active then 'in use' else 'not in use' end, age(s.xmin)) end
+from (select l.*, pgcombine_internal.time_of(
+          txid_snapshot_xmax(txid_current_snapshot()) - age(coalesce(l.xmin, l.catalog_xmin))) as since
+      from pg_replication_slots l
+      -- the snapshot of REPACK keeps the dead rows of all databases
+      where l.xmin is not null or l.plugin = 'pgrepack' and l.database <> current_database()) s
 where not s.active or s.since < clock_timestamp() - make_interval(secs => %s)
 order by 4 nulls last

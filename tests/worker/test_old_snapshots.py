@@ -12,6 +12,7 @@ from support.queues import add, make_queue, values
 from support.sessions import in_background, workers
 from support.wait import eventually
 
+from pgcombine import schema
 from pgcombine.worker.maintenance import Maintenance, old_snapshots, warn_of_old_snapshots
 
 
@@ -35,7 +36,9 @@ REWRITES = {"vacuum full t": "VACUUM FULL", "cluster t using t_pkey": "CLUSTER",
 
 
 @pytest.mark.parametrize("command", REWRITES)
-def test_old_snapshots_name_the_table_that_a_session_rewrites(conn: psycopg.Connection, dsn: str, command: str) -> None:
+def test_old_snapshots_name_the_table_that_a_session_rewrites(
+    conn: psycopg.Connection, dsn: str, empty_dsn: str, command: str
+) -> None:
     """The new copy of an index waits for an advisory lock."""
     if command.startswith("repack") and conn.info.server_version < 190000:
         does_not_apply("REPACK needs PostgreSQL 19")
@@ -52,11 +55,16 @@ def test_old_snapshots_name_the_table_that_a_session_rewrites(conn: psycopg.Conn
         with psycopg.connect(dsn, autocommit=True, options="-c lock_timeout=1min") as other:
             other.execute(command.encode())
 
-    with in_background(rewrite):
-        eventually(
-            lambda: f"it rewrites t ({REWRITES[command]})" in str([row["detail"] for row in old_snapshots(conn, 0)]),
-            what="the session is named",
-        )
+    def details(database: psycopg.Connection) -> list[str]:
+        return [row["detail"] for row in old_snapshots(database, 0)]
+
+    with in_background(rewrite), psycopg.connect(empty_dsn, autocommit=True) as elsewhere:
+        eventually(lambda: " rewrites " in str(details(conn)), what="the session is named")
+        (detail,) = details(conn)
+        assert detail.endswith(f", it rewrites t ({REWRITES[command]})")
+        elsewhere.execute(schema.upgrade_sql().encode())
+        of_another = f"repack (concurrently) in the database {conn.info.dbname}"
+        assert details(elsewhere) == ([of_another] if "concurrently" in command else [])
         conn.execute("select pg_advisory_unlock(1)")
     assert old_snapshots(conn, 0) == []
 
