@@ -298,6 +298,7 @@ create table pgcombine.contribution (
     queue  text not null,
     source text collate "C" not null,
     at     timestamptz not null default now(),
+    stream text,
     unique (queue, source)
 );
 comment on table pgcombine.contribution is
@@ -855,6 +856,7 @@ begin
         ('{hook}', '{query}', 'Query that runs at the event.'),
         ('{contribution}', '{id}', 'pgcombine_source in <queue>_contributions.'),
         ('{contribution}', '{source}', 'Name of the source.'),
+        ('{contribution}', '{stream}', 'Query that contributes in batches; null: none.'),
         ('{contribution}', '{at}', 'When the transaction of its last contribution began.'),
         ('{cluster_identity}', '{place}', 'Number of the row, 1 or 2.'),
         ('{cluster_identity}', '{id}', 'The row''s xmin, unless it was restored.'),

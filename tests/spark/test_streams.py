@@ -82,9 +82,15 @@ def test_stream_with_a_source_is_refreshed_in_full(
     stream.run()
     combine_all(conn)
     assert values(conn) == {"a": 3, "b": 1, "c": 1}
-    shutil.rmtree(stream.checkpoint)
+    former = stream.checkpoint.rename(tmp_path / "former")
     (stream.files / "1.txt").write_text("a b\n")
     stream.run(parts=3)
+    later, stream.checkpoint = stream.checkpoint, former
+    stream.add("x")
+    with pytest.raises(Exception, match="another query has replaced it"):  # the former query goes on
+        stream.run()
+    (stream.files / "3.txt").unlink()
+    stream.checkpoint = later
     stream.forget_commit(0)
     stream.run(parts=1)
     stream.add("c")

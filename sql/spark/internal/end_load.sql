@@ -8,7 +8,7 @@
 --   expected      number of rows that these attempts wrote; null: the number given to prepare_load, otherwise unknown
 --   preaggregate  whether to fold the rows by key, with the queue's combiners, into one update or value for each key
 --   source        the source whose contribution the rows replace (see contribute); null: they are updates
---   adds          whether the rows add to the source's contribution instead
+--   adds          whether the rows add to the contribution of the stream's earlier batches instead
 --   updates       number of updates or values that the run added
 --   applied       whether this call added them
 -- Tables written: <queue>_updates or <queue>_values; pgcombine.token, spark_load; those of contribute and give_up_load.
@@ -24,6 +24,7 @@ as $$
 declare
     _queue constant pgcombine.queue := pgcombine_internal.require_queue(queue);
     _load pgcombine.spark_load;
+    _stream constant text := substring(run_id from '^stream:(.+):[0-9]{1,18}$');
     _role text;
     _values boolean;
     _stage text;
@@ -74,8 +75,9 @@ begin
     end if;
     if source is not null then
         perform pgcombine_internal.open_contributions(_queue.queue);
-        updates := case when adds then pgcombine_internal.add_contribution(_queue.queue, source, _staged)
-            else pgcombine_internal.replace_contribution(_queue.queue, source, _staged) end;
+        updates := case when adds
+            then pgcombine_internal.add_contribution(_queue.queue, source, _staged, _stream)
+            else pgcombine_internal.replace_contribution(_queue.queue, source, _staged, stream => _stream) end;
     else
         execute format('insert into pgcombine.%I (%s) %s%s',
             _queue.queue || case when _values then '_values' else '_updates' end, _columns,

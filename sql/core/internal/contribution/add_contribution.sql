@@ -1,10 +1,11 @@
--- pgcombine_internal.add_contribution(queue, source, rows) → bigint
+-- pgcombine_internal.add_contribution(queue, source, rows, stream) → bigint
 -- Adds rows to the contribution of a source, and enqueues them, folded by key. Returns the number of updates. The
 -- caller has called open_contributions.
---   rows  a from item that has the queue's columns
+--   rows    a from item that has the queue's columns
+--   stream  the query that replaced the contribution with its first batch, and that adds the rows
 -- Tables written: those of replace_contribution.
--- Errors: those of replace_contribution.
-create or replace function pgcombine_internal.add_contribution(queue text, source text, rows text)
+-- Errors: PC030 something else has replaced the contribution since; those of replace_contribution.
+create or replace function pgcombine_internal.add_contribution(queue text, source text, rows text, stream text)
 returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -13,6 +14,10 @@ declare
     _id constant bigint := pgcombine_internal.take_source(queue, source);
     _updates bigint;
 begin
+    perform pgcombine_internal.require(
+        exists (select from pgcombine.contribution c where c.id = _id and c.stream = add_contribution.stream), 'PC030',
+        format('query %s didn''t write the contribution of source "%s" to queue "%s"', stream, source, queue),
+        'if another query has replaced it, stop one of them; if the source is new, start with a new checkpoint');
     execute pgcombine_internal.fill('with pgcombine_folded as materialized (
     select {keys}, {folds} from {rows} group by {keys}
 ), pgcombine_stored as (
