@@ -157,6 +157,23 @@ def test_enqueue_joins_the_transaction(dsn: str, conn: psycopg.Connection, opene
 
 @pytest.mark.wc
 @pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
+def test_source_is_replaced(dsn: str, conn: psycopg.Connection, opened: Any) -> None:
+    async def main() -> None:
+        async with caller_of(opened, dsn) as caller:
+            for rows, updates in ((FLUO, 2), (FLUO[:1], 2), (iter(FLUO[1:]), 2)):
+                assert await done(WC.contribute(caller, "s", rows)) == updates
+            await done(caller.commit())
+            assert await done(WC.contribute(caller, "s", [])) == 2
+            await done(caller.rollback())
+            with pytest.raises(InvalidUpdateError):
+                await done(WC.contribute(caller, "", FLUO))
+
+    run(main)
+    assert current(conn) == {"fluo": 3, "spark": 2}
+
+
+@pytest.mark.wc
+@pytest.mark.parametrize("opened", [*SYNC, *ASYNC])
 def test_token_counts_once(dsn: str, conn: psycopg.Connection, opened: Any) -> None:
     """pgcombine refuses a row with other columns in Python, so the token stays free and the transaction usable."""
 
@@ -283,8 +300,11 @@ def test_column_names_may_contain_percent_and_colon(dsn: str, conn: psycopg.Conn
             assert await queue.get(caller, [("x:y%", 1)]) == {("x:y%", 1): decimal.Decimal("0.5")}
             await caller.commit()
 
+            assert await queue.contribute(caller, "s", [{"a%s:b": "x:y%", "Käse %": 2, ":n": 1}]) == 1
+            await caller.commit()
+
     run(main)
-    assert queue.get(conn, [("x:y%", 1)]) == {("x:y%", 1): decimal.Decimal("0.5")}
+    assert queue.get(conn, [("x:y%", 1), ("x:y%", 2)]) == {("x:y%", 1): decimal.Decimal("0.5"), ("x:y%", 2): 1}
 
 
 @pytest.mark.wc
