@@ -8,6 +8,7 @@ insert into pgcombine.hook (event, query) values
         select format('queue "%s" is a budget', b.queue), format('select pgcombine.drop_budget(%L)', b.queue),
                format('select pgcombine_internal.remove_budget(b) from pgcombine.budget b where b.queue = %L', b.queue)
         from pgcombine.budget b where b.queue = $1$$),
+    ('truncate', 'select pgcombine_internal.empty_budget(b) from pgcombine.budget b where b.queue = $1'),
     ('regenerate', 'select pgcombine_internal.regenerate_budget(b) from pgcombine.budget b where b.queue = $1'),
     ('generated', $$
         select b.queue || s from pgcombine.budget b,
