@@ -76,7 +76,7 @@ class Chart:
 
 
 def drawn(
-    *drawn_series: Series,
+    *values: Series,
     begin: float,
     end: float,
     gap: float,
@@ -87,10 +87,11 @@ def drawn(
 
     Of the points of a series in an interval, the highest is drawn. The axis of values ends at one of ``ends``.
     """
-    inside = [[point for point in series if begin <= point[0] <= end] for series in drawn_series]
-    full = rounded_up(max((value for series in inside for _, value in series), default=0.0), ends)
     floor = form.height - form.bottom
     part = (end - begin) / form.parts
+    inside = [[point for point in series if begin <= point[0] <= end] for series in values]
+    peaks = [_peaks(series, begin, part) for series in inside]
+    full = rounded_up(max((value for series in peaks for _, value in series), default=0.0), ends)
 
     def across(at: float) -> float:
         return round(form.left + (at - begin) / (end - begin) * (form.width - form.left - form.right), 1)
@@ -98,10 +99,10 @@ def drawn(
     def up(value: float) -> float:
         return round(floor - value / full * (floor - form.top), 1)
 
-    def line(series: Series) -> Line:
-        runs = _runs(_peaks(series, begin, part), max(gap, 2.1 * part))
+    def line(series: Series, peaks: Series) -> Line:
+        runs = _runs(peaks, max(gap, 2.1 * part))
         lines = [[f"{across(at):g} {up(value):g}" for at, value in run] for run in runs]
-        highest = max(series, key=lambda point: point[1], default=None)
+        highest = max(peaks, key=lambda point: point[1], default=None)
         return Line(
             # h0 draws a single point as a dot: a line without length, but with round ends
             "".join(f"M{'L'.join(line)}{'h0' if len(line) == 1 else ''}" for line in lines),
@@ -117,7 +118,7 @@ def drawn(
     return Chart(
         form,
         datetime.fromtimestamp(begin, UTC),
-        [line(series) for series in inside],
+        [line(*both) for both in zip(inside, peaks, strict=True)],
         _times(begin, end, across),
         [Tick(up(full * share), full * share) for share in (0.0, 0.5, 1.0)],
     )

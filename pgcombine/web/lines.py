@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 from pgcombine.web.charts import CHART, DURATIONS, Chart, Format, drawn
 from pgcombine.web.history import EVERY, History, Point
@@ -24,13 +24,48 @@ WINDOW = 61.0  # seconds: the rate of arriving updates is the average of this ti
 SHORTEST_WINDOW = 2 * EVERY * 0.9
 
 
-class Charts(NamedTuple):
-    """The charts of a queue. ``rates`` has two lines: updates combined and updates arriving, both a second."""
+class Charts:
+    """The charts of a queue at a time ``now``, each drawn when it is first needed.
 
-    lag: Chart
-    rates: Chart
-    pending: Chart
-    changes: Chart
+    ``row`` is the queue's row of ``web_queues``, and ``minutes`` are its rows of ``pgcombine.minute_stat``. Charts of
+    the lag and the backlog begin at ``began``, and charts of rates at ``first``.
+    """
+
+    def __init__(
+        self,
+        row: Mapping[str, Any],
+        points: Sequence[Point],
+        minutes: Sequence[Mapping[str, Any]],
+        *,
+        began: float,
+        first: float,
+        now: float,
+        form: Format,
+    ) -> None:
+        self._row, self._points, self._minutes, self._now = row, points, minutes, now
+        self._known = partial(drawn, begin=began, end=now, gap=GAP, form=form)
+        self._rated = partial(drawn, begin=first, end=now, gap=MINUTE_GAP, form=form)
+
+    @cached_property
+    def lag(self) -> Chart:
+        points = [(point.at, point.lag) for point in self._points]
+        return self._known([*points, (self._now, self._row["lag_seconds"])], ends=DURATIONS)
+
+    @cached_property
+    def pending(self) -> Chart:
+        return self._known([*((point.at, point.pending) for point in self._points), (self._now, self._row["pending"])])
+
+    @cached_property
+    def rates(self) -> Chart:
+        """Two lines: the updates combined and the updates arriving, both per second."""
+        return self._rated(self._per_second("updates"), arriving(self._points))
+
+    @cached_property
+    def changes(self) -> Chart:
+        return self._rated(self._per_second("changes"))
+
+    def _per_second(self, name: str) -> list[tuple[float, float]]:
+        return per_second(self._minutes, self._points, name, self._row, self._now)
 
 
 class Lines:
@@ -40,42 +75,29 @@ class Lines:
         self._history = history
         self._clock = clock
         self._lock = threading.Lock()
-        self._drawn: dict[tuple[str, Format], Charts] = {}
+        self._charts: dict[tuple[str, Format], Charts] = {}
         self._at = 0.0
 
     def charts(self, row: Mapping[str, Any], form: Format = CHART) -> Charts:
         """Return the charts of a queue from its row of ``web_queues``. Raises the errors of :meth:`History.minutes`."""
         minutes = self._history.minutes()
-        key = (row["queue"], form)
+        queue = row["queue"]
         with self._lock:
             now = self._clock()
             if now - self._at >= EVERY:
-                self._drawn, self._at = {}, now
-            if key not in self._drawn:
-                first = since((minute for one in minutes.values() for minute in one), now, self._history.began)
-                points = self._history.points(row["queue"])
-                self._drawn[key] = self._charts(row, points, minutes.get(row["queue"], ()), first, now, form)
-            return self._drawn[key]
-
-    def _charts(
-        self,
-        row: Mapping[str, Any],
-        points: Sequence[Point],
-        minutes: Sequence[Mapping[str, Any]],
-        first: float,
-        now: float,
-        form: Format,
-    ) -> Charts:
-        begin = now - max(SHORTEST, min(HOUR, now - self._history.began))
-        known = partial(drawn, begin=begin, end=now, gap=GAP, form=form)
-        rated = partial(drawn, begin=first, end=now, gap=MINUTE_GAP, form=form)
-        combined, changed = (per_second(minutes, points, name, row, now) for name in ("updates", "changes"))
-        return Charts(
-            known([*((one.at, one.lag) for one in points), (now, row["lag_seconds"])], ends=DURATIONS),
-            rated(combined, arriving(points)),
-            known([*((one.at, one.pending) for one in points), (now, row["pending"])]),
-            rated(changed),
-        )
+                self._charts, self._at = {}, now
+                self._first = since((minute for one in minutes.values() for minute in one), now, self._history.began)
+            if (queue, form) not in self._charts:
+                self._charts[queue, form] = Charts(
+                    row,
+                    self._history.points(queue),
+                    minutes.get(queue, ()),
+                    began=now - max(SHORTEST, min(HOUR, now - self._history.began)),
+                    first=self._first,
+                    now=now,
+                    form=form,
+                )
+            return self._charts[queue, form]
 
 
 def since(minutes: Iterable[Mapping[str, Any]], now: float, began: float) -> float:
