@@ -46,6 +46,7 @@ SENTENCES = {
     "behind": ("error", "{} is behind", "{} queues are behind"),
     "down": ("error", "The destination of {} is down", "The destinations of {} exports are down"),
     "paused": ("warning", "{} is paused, and updates wait", "{} queues are paused, and updates wait"),
+    "connecting": ("warning", "A worker waits for a connection", "{} workers wait for connections"),
     "suspect": ("warning", "The destination of {} may be down", "The destinations of {} exports may be down"),
     "snapshot": ("warning", "An old transaction holds space", "{} old transactions hold space"),
     "waiting": ("info", "{} lags by more than 10 s", "{} queues lag by more than 10 s"),
@@ -168,6 +169,7 @@ def verdict(rows: Sequence[Mapping[str, Any]], found: Mapping[str, figures.Part]
         names["resting" if row["state"] == "paused" and not row["pending"] else row["state"]].append(row["queue"])
     for one in found["down"].rows:
         names[one["state"]].append(one["export"])
+    names["connecting"] = [one["worker"] for one in found["workers"].rows if one["state"] == "connecting"]
     names["snapshot"] = [one["name"] for one in found["snapshots"].rows]
     told = [
         (level, single.format(names[state][0]) if len(names[state]) == 1 else several.format(len(names[state])))
@@ -258,6 +260,7 @@ def alarms_of(site: Site) -> tuple[list[dict[str, Any]], dict[str, figures.Part]
     alarms = {f"{row['queue']} {row['state']} {row['failing_buckets']}" for row in told if row["state"] in TROUBLES}
     alarms |= {f"snapshot {one['holder']} {one['name']} {one['pid']}" for one in found["snapshots"].rows}
     alarms |= {f"export {one['export']} {one['state']}" for one in found["down"].rows}
+    alarms |= {f"worker {one['worker']}" for one in found["workers"].rows if one["state"] == "connecting"}
     if is_alone(found["workers"]):
         alarms.add("no worker")
     return told, found, frozenset(alarms)

@@ -134,6 +134,23 @@ def test_cells_show_the_buckets(conn: psycopg.Connection, dsn: str) -> None:
 
 
 @pytest.mark.wc
+@embedded_only
+def test_worker_that_lacks_a_connection_is_shown(
+    conn: psycopg.Connection, dsn: str, roles: Roles, impatient: None
+) -> None:
+    role = roles.login().info.user
+    conn.execute("select pgcombine.grant_right('work', %s)", (role,))
+    limit = sql.SQL("alter role {} connection limit {}")
+    conn.execute(limit.format(sql.Identifier(role), 4))  # the test's own connection is one of them
+    with workers(as_role(dsn, role), count=2), served(dsn) as client:
+        text = eventually(lambda: "A worker waits for a connection" in (text := read(client.get("/")).text) and text)
+        assert "1 worker: ▲ waiting for a connection" in text
+        conn.execute(limit.format(sql.Identifier(role), -1))
+        text = eventually(lambda: "1 worker: idle" in (text := read(client.get("/")).text) and text)
+        assert "A worker waits" not in text
+
+
+@pytest.mark.wc
 def test_incoming_updates_are_counted_whether_or_not_they_are_combined(conn: psycopg.Connection, dsn: str) -> None:
     now = time.time()
     database = Database(dsn)

@@ -80,7 +80,7 @@ def test_queue_is_served_by_workers_of_all_queues_or_of_this_one() -> None:
 
 
 def test_verdict_says_the_worst_first() -> None:
-    worker = Part([{"queues": None}])
+    worker = Part([{"worker": "w", "state": "idle", "queues": None}])
 
     def said(*states: str, pending: int = 0, **parts: Part) -> Verdict:
         rows = [
@@ -94,6 +94,8 @@ def test_verdict_says_the_worst_first() -> None:
     assert said("well", "well") == ("ok", "All 2 queues are well", ())
     assert said("well", "paused", "waiting") == ("info", "q2 lags by more than 10 s", ["q1 is paused"])
     assert said("well", workers=Part()) == ("warning", "No worker is connected", [])
+    lost = Part([{"worker": name, "state": "connecting", "queues": None} for name in "vw"])
+    assert said("well", workers=lost) == ("warning", "2 workers wait for connections", [])
     assert said("unattended", workers=Part()) == ("error", "q0 has no worker", [])
     assert said("paused", "paused", "behind", "failing", pending=1) == (
         "error",
