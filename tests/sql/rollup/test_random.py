@@ -114,7 +114,10 @@ MUTANTS: dict[str, Mutant] = {
     "backfill touches no extreme": (
         "plain",
         {},
-        {"'extreme' and sign <> '-'": "'extreme' and sign = '+'", "'taken' and sign <> '+'": "'taken' and sign = '-'"},
+        {
+            "'extreme' and sign not in ('-', '<')": "'extreme' and sign = '+'",
+            "'taken' and sign not in ('+', '^')": "'taken' and sign in ('-', '<')",
+        },
     ),
     "backfill enqueues known rows, too": ("plain", {}, {"then format('-%I', s": "then format('0 * %I', s"}),
     "an update of a row adds only": ("deep", {}, {"statement(rollup, _old, _new)": "statement(rollup, null, _new)"}),
