@@ -19,6 +19,7 @@ from support.mutants import mutate_functions
 from support.queues import one
 from support.rollups import Rollup
 from support.servers import embedded_only
+from support.sessions import in_background, workers
 from support.states import raises_state
 
 SUMS = ["count(*) as n", "sum(v) as v", "avg(w) as w", "variance(v) as var", "count(v) filter (where id % 3 = 0) as c"]
@@ -330,6 +331,27 @@ def test_two_rollups_of_a_table_keep_rows_of_their_own(parts: Kept) -> None:
     parts.check()
     assert one(parts.conn, "select sum(n)::int from pgcombine.other") == 6
     assert other.verify(parts.conn) == []
+
+
+@embedded_only
+def test_every_row_counts_while_sessions_delete_and_backfill(tx: psycopg.Connection, module_dsn: str) -> None:
+    tx.execute(f"set search_path = public; {SHAPES['partitioned']}".encode())
+    tx.execute("insert into src (id, part, k, v) select n, n % 4, 'a', 1 from generate_series(1, 100) n")
+    rollup = Rollup.make(tx, ["count(*) as n", "sum(v) as v"], keep="true")
+
+    def write() -> None:
+        with psycopg.connect(module_dsn, autocommit=True, options="-c search_path=public") as conn:
+            for n in range(20):
+                conn.execute("insert into src (id, part, k, v) select n, n % 4, 'a', 1 from generate_series(1, 5) n")
+                conn.execute(f"update src set part = 3 - part where id = {n % 4}".encode())
+                conn.execute(b"truncate p0" if n == 10 else f"delete from src where id % 4 = {n % 4}".encode())
+
+    with workers(module_dsn, "r"), in_background(*[write] * 3):
+        rollup.call(tx, "backfill")
+        assert rollup.verify(tx) == []
+    rollup.call(tx, "drain")
+    assert tx.execute("select n, v from pgcombine.r").fetchall() == [(400, 400)]
+    assert rollup.verify(tx) == []
 
 
 MUTANTS: dict[str, dict[str, str]] = {
