@@ -222,7 +222,7 @@ def test_django_tests_in_a_database_of_its_own(empty_dsn: str, tmp_path: Path) -
     with psycopg.connect(empty_dsn, autocommit=True) as conn:
         made = (
             "select jsonb_object_agg(queue, buckets), (select count(feed) from pgcombine.change_log),"
-            " (select string_agg(observer, ' ') from pgcombine.observer where observer !~ '^pgcombine'),"
+            " (select string_agg(observer, ' ') from pgcombine.observer where observer !~ '^(pgcombine|tier)'),"
             " (select count(*) from pgcombine.rights) from pgcombine.queue"
         )
         queues = {"all_views": 4, "last_digits": 1, "post_views": 1, "posts": 1}
