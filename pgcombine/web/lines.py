@@ -85,16 +85,18 @@ class Lines:
         with self._lock:
             now = self._clock()
             if now - self._at >= EVERY:
+                began = self._history.began
                 self._charts, self._at = {}, now
-                self._first = since((minute for one in minutes.values() for minute in one), now, self._history.began)
+                self._began = now - max(SHORTEST, min(HOUR, now - began))
+                self._first = since((minute for one in minutes.values() for minute in one), now, began)
             if (queue, form) not in self._charts:
                 self._charts[queue, form] = Charts(
                     row,
                     self._history.points(queue),
                     minutes.get(queue, ()),
-                    began=now - max(SHORTEST, min(HOUR, now - self._history.began)),
+                    began=self._began,
                     first=self._first,
-                    now=now,
+                    now=self._at,  # also of charts that are drawn later, so that all have the same axes of time
                     form=form,
                 )
             return self._charts[queue, form]

@@ -224,7 +224,7 @@ def test_doctor_runs_in_the_background(
     monkeypatch.setattr(checkup, "YOUNGEST", -1.0)
     with served(dsn) as client:
         client.get("/")
-        eventually(lambda: "✖ 1 error doctor:" in read(client.get("/")).text)
+        eventually(lambda: "✖ 1 error doctor" in read(client.get("/")).text)
         text = read(client.get("/doctor")).text
         assert "1 error, 0 warnings, 0 info, 1 ok" in text
         assert "✖ error disk wc it <is> full make room" in text

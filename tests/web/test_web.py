@@ -10,7 +10,7 @@ from pgcombine.errors import ConfigError
 from pgcombine.web.charts import CHART, DURATIONS, LEVELS, SPARK, drawn, level, rounded_up
 from pgcombine.web.figures import Part
 from pgcombine.web.history import Point
-from pgcombine.web.lines import arriving, per_second, since
+from pgcombine.web.lines import Lines, arriving, per_second, since
 from pgcombine.web.pages import STATES, Verdict, is_served, state_of, verdict
 from pgcombine.web.serve import listening, require_token
 from pgcombine.web.texts import age, clock, counted, key, number, seconds, shown, size, until, when
@@ -190,6 +190,29 @@ def test_own_points_replace_the_minutes() -> None:
     points = [point(start + at, 0, updates=at) for at in (130, 135)]
     rates = per_second(minutes, points, "updates", {"updates_per_second_1m": 7}, start + 140)
     assert [(at - start, rate) for at, rate in rates] == [(60, 10), (120, 10), (130, 130), (135, 135), (140, 7)]
+
+
+def test_charts_of_all_queues_have_the_same_axes() -> None:
+    """Also if some are drawn seconds later, in a period in which the charts are kept."""
+
+    class Known:
+        began = 0.0
+
+        def minutes(self) -> dict[str, list[dict[str, object]]]:
+            return {}
+
+        def points(self, _: str) -> list[Point]:
+            return [point(at, at) for at in range(0, now, 5)]
+
+    now = 3600
+    lines = Lines(Known(), clock=lambda: now)
+    row = {"lag_seconds": 1.0, "pending": 1, "updates_per_second_1m": 2.0, "changes_per_second_1m": 3.0}
+    first = lines.charts(row | {"queue": "a"})
+    now = 3604
+    second = lines.charts(row | {"queue": "b"})
+    assert [first.lag.across, first.rates.across] == [second.lag.across, second.rates.across]
+    assert [line.last for line in second.rates.lines] == [2.0, 1.0]
+    assert (second.lag.lines[0].last, second.pending.lines[0].last, second.changes.lines[0].last) == (1, 1, 3)
 
 
 def test_arriving_updates_are_averaged_over_a_minute() -> None:
