@@ -1,7 +1,7 @@
 -- pgcombine_internal.budget_functions(budget) → (name, parameters, result, options, body, comment)
 -- Returns the functions of a budget, a row for each (see create_budget). The public ones run with their owner's rights,
 -- so that nothing else changes chips. <budget>_gather only takes from chips. Each of its statements has a new snapshot:
---   1. It takes from a free chip. _take has this in one statement with the update, since the call is hot.
+--   1. It takes from a free chip. _take does that first, since the call is hot.
 --   2. It refuses if all chips as they were committed don't suffice, whatever the transactions in progress do.
 --   3. It gathers free chips, the largest first. Two sessions could each get a half, so the second waits for the first
 --      at the gate: the chip 0, which nobody sees, since its transaction deletes it. The unique index makes the second
@@ -41,10 +41,10 @@ declare
             using errcode = ''PC004'', hint = ''no column of the key is null, and the amount is a positive {type}'';
     end if;';
     _larger constant text := '
-        update {chips} c set amount = c.amount - {n}
-        where {same} and c.chip = (
-            select c.chip from {chips} c where {same} and c.amount > {n}
-            order by c.chip limit 1 for update skip locked)';
+    update {chips} c set amount = c.amount - {n}
+    where {same} and c.chip = (
+        select c.chip from {chips} c where {same} and c.amount > {n}
+        order by c.chip limit 1 for no key update skip locked)';
     _definer constant text := 'security definer set search_path = pg_catalog, pg_temp';
 begin
     return query
@@ -59,16 +59,11 @@ begin{checked}
 end
 ', 'Adds an amount to a key. Waits for nobody.'),
         ('_take', format('%s, amount %s, wait boolean default true', _key, _bare), 'boolean', _definer, '
-begin{checked}
-    with taken as ({larger}
-        returning c.chip)
-    insert into {updates} ({keys}, available) select {given}, - {n} from taken;
-    if not found then
-        if not {gather}({given}, {n}, {wait}) then
-            return false;
-        end if;
-        insert into {updates} ({keys}, available) values ({given}, - {n});
+begin{checked}{larger};
+    if not found and not {gather}({given}, {n}, {wait}) then
+        return false;
     end if;
+    insert into {updates} ({keys}, available) values ({given}, - {n});
     return true;
 end
 ', 'Takes an amount from a key. Returns false if the key hasn''t got it.'),
@@ -158,7 +153,7 @@ begin
         delete from {chips} c
         where {same} and c.chip = (
             select c.chip from {chips} c where {same} and c.amount = {n}
-            order by c.chip limit 1 for update skip locked);
+            order by c.chip limit 1 for no key update skip locked);
         if found then
             return true;
         end if;
@@ -172,10 +167,10 @@ begin
             for _round in 1 .. case when {wait} and _most < {n} then 2 else 1 end loop
                 if _round = 1 then
                     open _cursor for select c.chip, c.amount from {chips} c where {same}
-                        order by c.amount desc, c.chip for update skip locked;
+                        order by c.amount desc, c.chip for no key update skip locked;
                 else
                     open _cursor for select c.chip, c.amount from {chips} c where {same} and c.chip <> all (_chips)
-                        order by c.chip for update;
+                        order by c.chip for no key update;
                 end if;
                 while _sum < {n} loop
                     fetch _cursor into _chip;
@@ -198,7 +193,7 @@ begin
             end if;
             begin
                 select array[c.chip], c.amount into strict _chips, _sum from {chips} c
-                where {same} and c.amount >= {n} order by random() limit 1 for update;
+                where {same} and c.amount >= {n} order by random() limit 1 for no key update;
                 _parts := case when _sum / 3 >= {n} then 2 else 1 end;
             exception when no_data_found then
                 continue;

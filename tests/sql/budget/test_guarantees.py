@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from functools import partial
 
@@ -18,6 +19,7 @@ from support.mutants import mutate_functions
 from support.queues import one
 from support.sessions import in_background, waits
 from support.states import raises_state
+from support.wait import eventually
 
 Test = Callable[[psycopg.Connection, str], None]
 
@@ -33,6 +35,12 @@ def parallel(dsn: str, count: int, work: Callable[[psycopg.Connection, int], Non
 
     with in_background(*[lambda number=number: session(number) for number in range(count)]):
         pass
+
+
+def waits_or_ends(conn: psycopg.Connection, session: psycopg.Connection, call: Future[object]) -> None:
+    """Wait until a session waits for another's lock. A mutant's call ends instead."""
+    blocked = "select cardinality(pg_blocking_pids(%s)) > 0"
+    eventually(lambda: call.done() or one(conn, blocked, session.info.backend_pid), what="the session waits")
 
 
 def never_over(conn: psycopg.Connection, dsn: str) -> None:
@@ -70,7 +78,7 @@ def no_false_refusal(conn: psycopg.Connection, dsn: str) -> None:
                 call(first, "take", 7, 25)
                 more = ["h", "1 min"] if function == "hold" else []
                 with in_background(partial(call, second, function, 7, 6, *more)) as (taken,):
-                    waits(conn, second.info.backend_pid)
+                    waits_or_ends(conn, second, taken)
                     (first.rollback if ends_with_rollback else first.commit)()
                     assert taken.result(30) is ends_with_rollback
 
@@ -148,7 +156,7 @@ def holds_end_once(conn: psycopg.Connection, dsn: str) -> None:
             assert call(first, "settle", hold, 4)
             conn.execute(expire)
             with in_background(lambda hold=hold: call(second, "release", hold)) as (released,):
-                waits(conn, second.info.backend_pid)
+                waits_or_ends(conn, second, released)
                 (first.commit if commits else first.rollback)()
                 assert released.result(30) is not commits
             second.commit()
@@ -179,7 +187,9 @@ def test_mutant_that_takes_too_little_is_detected(seats: psycopg.Connection, dsn
 
 
 def test_mutant_whose_gatherers_do_not_lock_is_detected(seats: psycopg.Connection, dsn: str) -> None:
-    mutate_functions(seats, "order by c.amount desc, c.chip for update skip locked", "order by c.amount desc, c.chip")
+    mutate_functions(
+        seats, "order by c.amount desc, c.chip for no key update skip locked", "order by c.amount desc, c.chip"
+    )
     mutate_functions(seats, "values ($1, 0, 0) on conflict do nothing", "select $1, 0, 0 where false")
     with pytest.raises((AssertionError, errors.CheckViolation)):
         never_over(seats, dsn)
@@ -202,11 +212,9 @@ def test_mutant_that_refuses_by_an_old_snapshot_is_detected(seats: psycopg.Conne
         left_by_a_gatherer(seats, dsn)
 
 
-@pytest.mark.parametrize(
-    "place", ["c.amount > $2\n            order by c.chip limit 1", "order by c.amount desc, c.chip"]
-)
+@pytest.mark.parametrize("place", ["c.amount > $2\n        order by c.chip limit 1", "order by c.amount desc, c.chip"])
 def test_mutant_that_waits_is_detected(seats: psycopg.Connection, dsn: str, place: str) -> None:
-    mutate_functions(seats, f"{place} for update skip locked", f"{place} for update")
+    mutate_functions(seats, f"{place} for no key update skip locked", f"{place} for update")
     with pytest.raises(errors.LockNotAvailable):
         mutated(seats, dsn, no_wait)
 
@@ -231,7 +239,7 @@ def test_mutant_that_keeps_ended_holds_is_detected(seats: psycopg.Connection, ds
 def mutated(conn: psycopg.Connection, dsn: str, test: Test) -> None:
     """Run a test that makes the budget again, with the functions that the budget has now."""
     functions = conn.execute(
-        "select pg_get_functiondef(oid) from pg_proc where proname ~ '^seats_' and prosrc like '%chips%'"
+        "select pg_get_functiondef(oid) from pg_proc where proname ~ '^seats_(add|take|hold|settle|gather)'"
     ).fetchall()
     conn.execute("create table public.body (definition text)")
     conn.cursor().executemany("insert into public.body values (%s)", functions)
