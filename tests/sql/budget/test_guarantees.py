@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import product
 
 import psycopg
 import pytest
 from psycopg import errors
-from support.budgets import call, has, make_budget, problems
+from support.budgets import call, has, problems
 from support.mutants import mutate_functions
 from support.queues import one
 from support.sessions import in_background, waits
@@ -43,6 +44,16 @@ def waits_or_ends(conn: psycopg.Connection, session: psycopg.Connection, call: F
     eventually(lambda: call.done() or one(conn, blocked, session.info.backend_pid), what="the session waits")
 
 
+def refill(conn: psycopg.Connection, amount: int, chips: int) -> None:
+    """Let show 7 have an amount in so many chips, whatever it had."""
+    conn.execute("delete from pgcombine.seats_chips")
+    conn.execute("delete from pgcombine.seats_holds")
+    conn.execute(
+        "insert into pgcombine.seats_chips (show, amount) select 7, pgcombine_internal.split_amount(%s, %s)",
+        (amount, chips),
+    )
+
+
 def never_over(conn: psycopg.Connection, dsn: str) -> None:
     """Sessions take until there is nothing left. Some takes roll back, and some amounts need several chips."""
     call(conn, "add", 7, 400)
@@ -69,26 +80,21 @@ def never_over(conn: psycopg.Connection, dsn: str) -> None:
 
 def no_false_refusal(conn: psycopg.Connection, dsn: str) -> None:
     """Takes wait for transactions that decide, and then do what these leave."""
-    for function in ("take", "hold"):
-        for ends_with_rollback in (True, False):
-            conn.execute("select pgcombine.drop_budget('seats', force => true)")
-            make_budget(conn, notify=False)
-            call(conn, "add", 7, 30)
-            with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
-                call(first, "take", 7, 25)
-                more = ["h", "1 min"] if function == "hold" else []
-                with in_background(partial(call, second, function, 7, 6, *more)) as (taken,):
-                    waits_or_ends(conn, second, taken)
-                    (first.rollback if ends_with_rollback else first.commit)()
-                    assert taken.result(30) is ends_with_rollback
+    for function, ends_with_rollback, chips in product(("take", "hold"), (True, False), (1, 16)):
+        refill(conn, 30, chips)
+        with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
+            call(first, "take", 7, 25)
+            more = ["h", "1 min"] if function == "hold" else []
+            with in_background(partial(call, second, function, 7, 6, *more)) as (taken,):
+                waits_or_ends(conn, second, taken)
+                (first.rollback if ends_with_rollback else first.commit)()
+                assert taken.result(30) is ends_with_rollback
 
 
 def no_wait(conn: psycopg.Connection, dsn: str) -> None:
     """While a transaction uses chips, others take from each free one, and from all free ones together."""
     for amount in (1, 31, 62, 400):
-        conn.execute("select pgcombine.drop_budget('seats', force => true)")
-        make_budget(conn, notify=False)
-        call(conn, "add", 7, 500)
+        refill(conn, 500, 16)
         with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as second:
             second.execute("set lock_timeout = '1 s'")
             call(first, "take", 7, 31)
@@ -198,7 +204,7 @@ def test_mutant_whose_gatherers_do_not_lock_is_detected(seats: psycopg.Connectio
 def test_mutant_that_refuses_instead_of_waiting_is_detected(seats: psycopg.Connection, dsn: str) -> None:
     mutate_functions(seats, "if _chips is null then\n            if not", "if _chips is null then return false; if not")
     with pytest.raises(AssertionError):
-        mutated(seats, dsn, no_false_refusal)
+        no_false_refusal(seats, dsn)
 
 
 def test_mutant_that_refuses_by_an_old_snapshot_is_detected(seats: psycopg.Connection, dsn: str) -> None:
@@ -216,7 +222,7 @@ def test_mutant_that_refuses_by_an_old_snapshot_is_detected(seats: psycopg.Conne
 def test_mutant_that_waits_is_detected(seats: psycopg.Connection, dsn: str, place: str) -> None:
     mutate_functions(seats, f"{place} for no key update skip locked", f"{place} for update")
     with pytest.raises(errors.LockNotAvailable):
-        mutated(seats, dsn, no_wait)
+        no_wait(seats, dsn)
 
 
 def test_mutant_that_takes_elsewhere_is_detected(
@@ -234,21 +240,6 @@ def test_mutant_that_keeps_ended_holds_is_detected(seats: psycopg.Connection, ds
     )
     with pytest.raises(AssertionError):
         holds_end_once(seats, dsn)
-
-
-def mutated(conn: psycopg.Connection, dsn: str, test: Test) -> None:
-    """Run a test that makes the budget again, with the functions that the budget has now."""
-    functions = conn.execute(
-        "select pg_get_functiondef(oid) from pg_proc where proname ~ '^seats_(add|take|hold|settle|gather)'"
-    ).fetchall()
-    conn.execute("create table public.body (definition text)")
-    conn.cursor().executemany("insert into public.body values (%s)", functions)
-    conn.execute(
-        "create or replace function pgcombine_internal.regenerate_budget(budget pgcombine.budget) returns void "
-        "language plpgsql as $$ declare _body text; begin for _body in table public.body loop execute _body; "
-        "end loop; execute 'create view pgcombine.seats as select 1'; end $$"
-    )
-    test(conn, dsn)
 
 
 def left_by_a_gatherer(conn: psycopg.Connection, dsn: str) -> None:
