@@ -107,7 +107,7 @@ def run_statements(conn: psycopg.Connection, shape: str, seed: int) -> None:
             }[kind]
             kept.run(statement)
         if ready:
-            kept.check(f"seed {seed}: {kind}")
+            assert kept.rollup.differing(conn) == [], f"seed {seed}: {kind}"
     kept.rollup.call(conn, "backfill", "drain")
     kept.check(f"seed {seed}")
 
