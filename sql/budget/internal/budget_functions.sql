@@ -18,19 +18,19 @@ declare
     _bare constant text := split_part(_type, '(', 1);
     _keys constant integer := (select count(*) from pgcombine.queue_column c where c.queue = _queue and c.role = 'key');
     _key constant text := pgcombine_internal.column_list(_queue, 'key', '{name} {type}');
-    _same constant text := pgcombine_internal.column_list(_queue, 'key', 'c.{name} {equals} ${number}', ' and ');
+    _same constant text := pgcombine_internal.column_list(_queue, 'key', 'c.{name} {equals} $' || '{number}', ' and ');
     _parts constant jsonb := jsonb_build_object(
         'budget', _queue, 'chips', format('pgcombine.%I', _queue || '_chips'),
         'holds', format('pgcombine.%I', _queue || '_holds'), 'updates', format('pgcombine.%I', _queue || '_updates'),
         'gather', format('pgcombine_internal.%I', _queue || '_gather'), 'parts', (budget).chips,
         'take', format('pgcombine.%I', _queue || '_take'), 'settle', format('pgcombine.%I', _queue || '_settle'),
         'type', _type, 'bare', _bare, 'keys', pgcombine_internal.column_list(_queue, 'key'), 'same', _same,
-        'given', pgcombine_internal.column_list(_queue, 'key', '${number}'),
+        'given', pgcombine_internal.column_list(_queue, 'key', '$' || '{number}'),
         'held', pgcombine_internal.column_list(_queue, 'key', '_hold.{name}'),
         'numbers', pgcombine_internal.column_list(_queue, 'key', 'k{number}'),
         'picked', pgcombine_internal.column_list(_queue, 'key', '_key.k{number}'),
-        'lengths', pgcombine_internal.column_list(_queue, 'key', format('cardinality(${number}) = cardinality($%s)',
-            _keys + 1), ' and '),
+        'lengths', pgcombine_internal.column_list(_queue, 'key',
+            'cardinality($' || format('{number}) = cardinality($%s)', _keys + 1), ' and '),
         'n', '$' || _keys + 1, 'wait', '$' || _keys + 2, 'hold', '$' || _keys + 2, 'limit', '$' || _keys + 3,
         'long', '$' || _keys + 4,
         'fits', case when _type <> _bare then format(' and $%s = $%1$s::%s', _keys + 1, _type) end,
