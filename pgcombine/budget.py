@@ -107,9 +107,10 @@ class Budget:
 
     @_in_transaction(latest=True)
     def drop(self, *, force: bool = False) -> Steps[None]:
-        """Drop the budget with its queue. Raises QueueNotEmptyError without ``force`` if amounts are held.
+        """Drop the budget with its queue.
 
-        It also raises it if something else uses the queue, such as an export.
+        Without ``force``, raises QueueNotEmptyError if amounts are held, updates are pending, or something else uses
+        the queue, such as an export.
         """
         yield Statement("select pgcombine.drop_budget(%s, force => %s)", (self.name, force))
 

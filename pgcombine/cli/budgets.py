@@ -106,7 +106,7 @@ def verify(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
 def drop(
     name: Name,
     force: Annotated[
-        bool, typer.Option("--force", help="Drop it even if amounts are held, or if it is exported; drop the exports.")
+        bool, typer.Option("--force", help="Drop it even if amounts are held, updates are pending, or it is exported.")
     ] = False,
     yes: Yes = False,
     dsn: Dsn = None,

@@ -19,7 +19,7 @@ from support.wait import eventually
 from pgcombine.database.connect import connect
 
 from .peers import __main__ as program
-from .peers import plot, report, run
+from .peers import budgets, plot, report, run
 from .peers.contender import Contender
 from .peers.contenders import CONTENDERS
 from .peers.load import Ledger, Work, differences
@@ -313,3 +313,15 @@ def test_program_measures_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         if "clients" in values:  # the parts are measured separately, and their sum is the whole
             assert values["processor"] == pytest.approx(values["server"] + values["consumer"] + values["clients"])
     assert drawn.exists()
+
+
+@pytest.mark.slow
+@embedded_only
+def test_budgets_are_measured_beside_peers(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each contender takes all that there is at most. The program itself compares what is left with what was taken."""
+    with server.database() as dsn:
+        assert budgets.main(["--dsn", dsn, "--rounds", "1", "--seconds", "1", "--figure", "budget-runs-out"]) == 0
+    rows = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    over = {name.strip(): float(cells[-2].replace(",", "")) for name, *cells in rows[1:]}
+    assert {contender.name for contender in budgets.CONTENDERS} <= over.keys()
+    assert max(over.values()) <= 0
