@@ -26,8 +26,9 @@ declare
 begin
     perform pgcombine_internal.require_right(_queue.queue, 'enqueue', _role);
     if pgcombine_internal.under_policies(_updates, _role) or exists (
-        select from pgcombine.queue_column c
-        where c.queue = _queue.queue and not has_column_privilege(_role, _updates, c.name, 'insert'))
+        -- by number: PostgreSQL may evaluate the privilege first, for columns of other queues, whose names would raise
+        select from pgcombine.queue_column c join pg_attribute a on a.attrelid = _updates and a.attname = c.name
+        where c.queue = _queue.queue and not has_column_privilege(_role, _updates, a.attnum, 'insert'))
     then
         raise exception 'permission denied: role "%" may not insert all columns and rows of %', _role, _updates
             using errcode = '42501', hint = 'contribute with a role that has the right enqueue, and no row security '
@@ -56,7 +57,8 @@ begin
                 string_agg(format('((%1$I operator(pg_catalog.-) %1$I) operator(pg_catalog.=) ''0'')', c.name),
                     ' and '))
             from pgcombine.queue_column c
-            where c.queue = _queue.queue and c.combiner = 'sum' and pgcombine_internal.base_type(c.type::regtype)
+            where c.queue = _queue.queue and c.combiner in ('sum', 'count')
+              and pgcombine_internal.base_type(c.type::regtype)
                 = any ('{real,double precision,numeric,interval}'::regtype[])
             having count(*) > 0),
         pgcombine_internal.column_list(_queue.queue, 'key'));

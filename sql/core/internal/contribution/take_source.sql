@@ -13,6 +13,8 @@ declare
     _source constant text := pgcombine_internal.checked_token(queue, source, 'source');
     _id bigint;
 begin
+    -- before the row, since truncate_queue and drop_queue lock the table before they delete the row
+    execute format('lock table only pgcombine.%I in row exclusive mode', queue || '_updates');
     loop
         -- first, since an insert under an older snapshot wouldn't notice that another session has deleted the row
         update pgcombine.contribution c set at = now() where (c.queue, c.source) = (take_source.queue, _source)

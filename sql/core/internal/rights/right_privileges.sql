@@ -2,7 +2,8 @@
 -- Returns the privileges of a right in the wording of GRANT and REVOKE, such as select on pgcombine.wc_values. The
 -- privilege execute is one on functions.
 --   queue    a queue; null: the privileges that depend on no queue. The right work has all tables of the schema
---   lacking  of the tables, only those on which this role has none of the privileges of the right work; null: all
+--   lacking  only what this role lacks: of the right work, all privileges on the tables on which the role has none;
+--            null: all
 create or replace function pgcombine_internal.right_privileges("right" text, queue text, lacking name default null,
     out privileges text, out object text)
 returns setof record
@@ -25,7 +26,11 @@ as $$
         union all -- only the columns of the queue's definition, not pgcombine_tx
         select replace(l.privileges, '*', quote_ident(c.name)) from pgcombine.queue_column c
         where l.privileges like '%(*)%' and c.queue = right_privileges.queue) o (privileges)
-    where l."right" = right_privileges."right" and (lacking is null or l."right" <> 'work')
+    where l."right" = right_privileges."right"
+      -- two transactions at a time can't grant on one table: tuple concurrently updated
+      and (lacking is null or l."right" <> 'work' and not exists (
+          select from pg_class c cross join aclexplode(c.relacl) a join pg_roles r on r.oid = a.grantee
+          where c.oid = to_regclass(l.object) and r.rolname = lacking and a.privilege_type = upper(l.privileges)))
     union all
     select case c.relkind when 'S' then 'usage, select, update' else 'select, insert, update, delete, truncate' end,
            case c.relkind when 'S' then 'sequence ' else '' end || c.oid::regclass
