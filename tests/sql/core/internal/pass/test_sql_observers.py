@@ -198,7 +198,7 @@ def test_upgrade_refuses_an_observer_of_a_former_cte(conn: psycopg.Connection, d
     schema.upgrade(dsn)
     conn.execute(
         "insert into pgcombine.observer (queue, observer, language, statement)"
-        " values ('wc', 'former', 'sql', 'insert into gone select word from folded')"
+        " values ('wc', 'former', 'sql', 'insert into public.gone select word from folded')"
     )
     with pytest.raises(Exception, match='"former"'):
         schema.upgrade(dsn)
