@@ -28,7 +28,6 @@ from pgcombine import schema
 ELSEWHERE = {
     **{("clients.md", language): "tests/examples/test_clients.py" for language in ("js", "go", "ruby", "php", "java")},
     ("counters.md", "python"): "tests/examples/test_howto.py",
-    ("counters.md", "ruby"): "tests/examples/test_howto.py",
     ("switching.md", "python"): "tests/examples/test_switching.py",
     ("switching.md", "ruby"): "tests/examples/test_switching.py",
     ("metrics.md", "yaml"): "tests/metrics/test_page.py",
