@@ -8,6 +8,9 @@
 --      session wait. Any role could hold an advisory lock. If no single chip would suffice, it waits for those in use.
 --   4. It gives back what it has gathered: the end of the subtransaction unlocks it.
 --   5. It waits for a chip that would suffice, and splits it. So there are soon as many as are used at a time.
+-- A wait is short, and the next one twice as long, since another chip may become free first. In step 3, where others
+-- wait for what it has gathered, it is an eighth of that. Long waits find deadlocks. lock_timeout ends all together.
+-- All functions lock chips before holds, and these before updates: truncate_queue and drop_budget do, too.
 create or replace function pgcombine_internal.budget_functions(budget pgcombine.budget)
 returns table (name text, parameters text, result text, options text, body text, comment text)
 language plpgsql stable
@@ -54,8 +57,8 @@ begin
     from (values
         ('_add', format('%s, amount %s', _key, _bare), 'void', _definer, '
 begin{checked}
-    insert into {updates} ({keys}, available) values ({given}, {n});
     insert into {chips} ({keys}, amount) select {given}, a from pgcombine_internal.split_amount({n}, {parts}) a;
+    insert into {updates} ({keys}, available) values ({given}, {n});
 end
 ', 'Adds an amount to a key. Waits for nobody.'),
         ('_take', format('%s, amount %s, wait boolean default true', _key, _bare), 'boolean', _definer, '
@@ -91,6 +94,7 @@ end
 declare
     _hold {holds};
 begin
+    lock table {chips} in row exclusive mode;
     delete from {holds} h where h.hold = $1 returning h.* into _hold;
     if not found then
         return false;
@@ -100,8 +104,8 @@ begin
             coalesce($2::text, ''null'') using errcode = ''PC004'',
             hint = format(''it holds %s: settle 0 to this, and take what it lacks'', _hold.amount);
     end if;
-    insert into {updates} ({keys}, available, held) values ({held}, _hold.amount - $2, - _hold.amount);
     insert into {chips} ({keys}, amount) select {held}, _hold.amount - $2 where _hold.amount > $2;
+    insert into {updates} ({keys}, available, held) values ({held}, _hold.amount - $2, - _hold.amount);
     return true;
 end
 ', 'Ends a hold: takes an amount of it, and gives the rest back. Returns false if there is no such hold.'),
@@ -140,7 +144,12 @@ declare
     _chip record;
     _chips bigint[];
     _sum numeric;
+    _seen bigint[];
     _parts integer := 1;
+    _timeout constant text := current_setting(''lock_timeout'');
+    _until constant timestamptz := clock_timestamp() + nullif(_timeout::interval, ''0'');
+    _patience integer := 80; -- ms
+    _wait integer;
 begin
     loop{larger};
         if found then
@@ -157,10 +166,12 @@ begin
         if found then
             return true;
         end if;
+        _wait := greatest(8, least(_patience, 1000 * extract(epoch from _until - clock_timestamp())));
         begin
             _chips := array[]::bigint[];
             _sum := 0;
             if {wait} then -- the gate
+                perform set_config(''lock_timeout'', _wait / 8 || ''ms'', true);
                 insert into {chips} ({keys}, chip, amount) values ({given}, 0, 0) on conflict do nothing;
                 delete from {chips} c where {same} and c.chip = 0;
             end if;
@@ -183,22 +194,41 @@ begin
             if _sum < {n} then
                 raise exception using errcode = ''PC098'';
             end if;
-        exception when sqlstate ''PC098'' then
+        exception when sqlstate ''PC098'' or lock_not_available then
+            if sqlstate = ''55P03'' then
+                if clock_timestamp() >= _until then
+                    raise;
+                end if;
+                _patience := least(2 * _patience, 3600000);
+            end if;
+            _seen := _chips;
             _chips := null;
         end;
         if _chips is null then
-            if not {wait} then
+            if {wait} is not true then
                 raise exception ''transactions in progress decide whether % of budget "{budget}" has %'', row({given}),
                     {n} using errcode = ''PC060'', hint = ''try again, or give wait => true'';
             end if;
             begin
+                perform set_config(''lock_timeout'', _wait || ''ms'', true);
                 select array[c.chip], c.amount into strict _chips, _sum from {chips} c
-                where {same} and c.amount >= {n} order by random() limit 1 for no key update;
+                where {same} and (c.amount >= {n} or c.chip <> all (_seen))
+                order by c.amount >= {n} desc, random() limit 1 for no key update;
+                if _sum < {n} then
+                    raise exception using errcode = ''PC098'';
+                end if;
                 _parts := case when _sum / 3 >= {n} then 2 else 1 end;
-            exception when no_data_found then
+            exception when no_data_found or sqlstate ''PC098'' then
+                continue;
+            when lock_not_available then
+                if clock_timestamp() >= _until then
+                    raise;
+                end if;
+                _patience := least(2 * _patience, 3600000);
                 continue;
             end;
         end if;
+        perform set_config(''lock_timeout'', _timeout, true);
         delete from {chips} c where {same} and c.chip = any (_chips);
         insert into {chips} ({keys}, amount)
         select {given}, a from pgcombine_internal.split_amount(_sum - {n}, _parts) a where _sum > {n};

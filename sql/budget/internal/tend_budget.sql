@@ -19,6 +19,7 @@ declare
         'updates', format('pgcombine.%I', _queue || '_updates'));
     _ended bigint;
 begin
+    execute pgcombine_internal.fill('lock table {chips} in row exclusive mode', _parts); -- see budget_functions
     execute pgcombine_internal.fill('
         with expired as materialized (
             select h.hold from {holds} h where h.expires <= clock_timestamp() order by h.expires limit $1

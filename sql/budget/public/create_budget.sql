@@ -61,10 +61,10 @@ begin
         'choose another name');
     perform pgcombine_internal.require(not exists (
             select from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
-            where c.queue = _name and c.role = 'key' and (t.typcategory = 'A' or c.name in ('amount', 'amounts', 'chip',
-                'expires', 'hold', 'for_at_most', 'since', 'wait'))), 'PC003',
+            where c.queue = _name and c.role = 'key' and (t.typcategory = 'A' or c.name ~ '^_' or c.name in ('amount',
+                'amounts', 'chip', 'expires', 'hold', 'for_at_most', 'since', 'wait'))), 'PC003',
         format('budget "%s" can''t have this key: %s', _name, array_to_string(key, ', ')), 'no column may be an array, '
-        'or be named amount, amounts, chip, expires, hold, for_at_most, since or wait');
+        'begin with _, or be named amount, amounts, chip, expires, hold, for_at_most, since or wait');
     insert into pgcombine.budget (queue, amount, chips)
     select _name, c.type, create_budget.chips from pgcombine.queue_column c where c.queue = _name and c.name = 'held'
     returning * into _budget;

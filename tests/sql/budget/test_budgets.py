@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -186,6 +188,7 @@ def test_odd_calls_are_refused(seats: psycopg.Connection) -> None:
         ({"chips": None}, "PC003", "null"),
         ({"key": ["amount int"]}, "PC003", "amount int"),
         ({"key": ["show int[]"]}, "PC003", "show int[]"),
+        ({"key": ["_chips int"]}, "PC003", "_chips int"),
         ({"key": ["available int"]}, "PC003", "available"),
         ({"key": []}, "PC003", "key"),
         ({"budget": "Seats"}, "PC003", "Seats"),
@@ -278,6 +281,36 @@ def test_rebucket_upgrade_and_truncate(seats: psycopg.Connection, dsn: str) -> N
     assert has(seats) == {}
     assert problems(seats) == []
     assert not call(seats, "release", "a")
+
+
+@pytest.mark.parametrize("end", ["truncate_queue('seats')", "drop_budget('seats', force => true)"])
+def test_end_beside_calls(seats: psycopg.Connection, dsn: str, end: str) -> None:
+    """All calls lock the tables in the same order, so that none is in a deadlock with what needs the tables alone."""
+    done = threading.Event()
+
+    def use(number: int) -> None:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            while not done.is_set():
+                try:
+                    call(conn, "add", 7, 5)
+                    call(conn, "take", 7, 2)
+                    call(conn, "hold", 7, 1, str(number), "1 min")
+                    call(conn, "settle", str(number), 1)
+                    call(conn, "hold", 7, 1, str(number), "1 ms")
+                    conn.execute("select pgcombine_internal.tend_budget(b) from pgcombine.budget b")
+                    call(conn, "release", str(number))
+                except (errors.UndefinedFunction, errors.UndefinedTable, errors.InternalError_):
+                    return  # dropped
+
+    with in_background(*[partial(use, number) for number in range(4)]):
+        try:
+            for _ in range(5 if "truncate" in end else 1):
+                done.wait(0.1)
+                seats.execute(f"set statement_timeout = '30 s'; select pgcombine.{end}".encode())
+        finally:
+            done.set()
+    if "truncate" in end:
+        assert problems(seats) == []
 
 
 def test_drop(seats: psycopg.Connection) -> None:
