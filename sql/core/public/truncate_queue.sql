@@ -3,7 +3,8 @@
 -- between tests.
 -- Feeds and destinations get a deletion of each key. Observers get nothing. A tier keeps what it has: truncate it
 -- afterwards.
--- The function waits for the queue's writers and passes, no longer than lock_timeout allows.
+-- The function waits for the queue's writers, readers and passes, no longer than lock_timeout allows. It can deadlock
+-- with a transaction that reads the queue twice (40P01).
 -- Tables written: <queue>_updates, <queue>_values, <queue>_quarantine, <queue>_quarantine_keys, <queue>_contributions,
 -- quarantined_key, failure, token, contribution, sample; those of components.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; 42501 the caller doesn't own the queue;

@@ -2,7 +2,8 @@
 -- Compares the current values of a queue with the sums of all contributions. Returns one row for each key that differs:
 -- something else was enqueued for it, or it is quarantined or has expired.
 -- Columns of type real and double precision aren't compared, since the last digits of their sums depend on the order.
--- Errors: PC001 unknown queue; 42501 the caller lacks the right work.
+-- Errors: PC001 unknown queue; 22003 a sum of contributions doesn't fit its column; 42501 the caller lacks the right
+-- work.
 create or replace function pgcombine.verify_contributions(queue text)
 returns table (problem text)
 language plpgsql stable

@@ -11,8 +11,9 @@
 --   keep      condition on rows, such as 'at < now() - interval ''90 days'''. Rows for which it is true when they are
 --             deleted, truncated or detached stay counted. In <rollup>_values, columns with the suffix _kept have what
 --             such rows add to sums. For their keys, passes compute no columns from the source any more: minima and
---             maxima only widen, and other computed columns keep their value. If logical replication moves such a row
---             to another partition, it counts twice
+--             maxima only widen, and other computed columns keep their value. In a table with partitions, rows that go
+--             during an update of the table, by WITH, MERGE, a function or a trigger, aren't kept. If logical
+--             replication moves a row that meets the condition to another partition, it counts twice
 --   buckets   see create_queue
 --   slice_by  a column of the source. The rows with its greatest values are backfilled first
 --   if_not_exists  whether the same rollup may exist already
