@@ -85,8 +85,8 @@ def test_every_verb_has_json_and_a_database(server: Server) -> None:
 
     options = dict(leaves(typer.main.get_command(app)))
     assert len(options) > 20
-    # web serves pages and has --log-format json; docs prints Markdown
-    assert [verb for verb, there in options.items() if "--json" not in there] == ["web", "docs"]
+    # web and quickstart serve pages; docs prints Markdown
+    assert [verb for verb, there in options.items() if "--json" not in there] == ["web", "docs", "quickstart"]
     without = [verb for verb, there in options.items() if "--dsn" not in there]
     assert [verb for verb in without if not verb.startswith("server ")] == ["docs"]
 

@@ -32,22 +32,27 @@ begin
         insert into {updates} ({keys}, available, held) select {keys}, amount, - amount from ended', _parts)
     using _most;
     get diagnostics _ended = row_count;
-    execute pgcombine_internal.fill('
-        with many as materialized (
-            select k.* from (select distinct {keys} from {chips} tablesample system ($1)) k
-            where (select count(*) from (select from {chips} c where {same} limit 2 * {parts} + 1) c) > 2 * {parts}
-            limit $2
-        ), small as materialized (
-            select c.chip from many k cross join lateral (
-                select c.chip from {chips} c where {same} order by c.amount desc offset {parts}) c
-        ), free as materialized (
-            select {its_keys}, c.chip from {chips} c where c.chip = any (array(select chip from small))
-            and exists (select from many k where {same}) for update of c skip locked
-        ), gone as (
-            delete from {chips} c using free k where {same} and c.chip = k.chip returning {its_keys}, c.amount
-        )
-        insert into {chips} ({keys}, amount) select {keys}, sum(amount) from gone group by {keys}', _parts)
-    using least(100, 200.0 / greatest(1, pg_relation_size(format('pgcombine.%I', _queue || '_chips')) / 8192)), _most;
+    begin
+        execute pgcombine_internal.fill('
+            with many as materialized (
+                select k.* from (select distinct {keys} from {chips} tablesample system ($1)) k
+                where (select count(*) from (select from {chips} c where {same} limit 2 * {parts} + 1) c) > 2 * {parts}
+                limit $2
+            ), small as materialized (
+                select c.chip from many k cross join lateral (
+                    select c.chip from {chips} c where {same} order by c.amount desc offset {parts}) c
+            ), free as materialized (
+                select {its_keys}, c.chip from {chips} c where c.chip = any (array(select chip from small))
+                and exists (select from many k where {same}) for update of c skip locked
+            ), gone as (
+                delete from {chips} c using free k where {same} and c.chip = k.chip returning {its_keys}, c.amount
+            )
+            insert into {chips} ({keys}, amount) select {keys}, sum(amount) from gone group by {keys}', _parts)
+        using least(100, 200.0 / greatest(1, pg_relation_size(format('pgcombine.%I', _queue || '_chips')) / 8192)),
+            _most;
+    exception when numeric_value_out_of_range then
+        null; -- the sum of a key's small chips doesn't fit one chip, so they stay
+    end;
     return _ended = _most;
 end
 $$;

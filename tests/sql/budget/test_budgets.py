@@ -113,6 +113,17 @@ def test_upkeep_merges_small_chips(seats: psycopg.Connection, dsn: str) -> None:
     assert problems(seats) == []
 
 
+def test_chips_that_fit_no_one_chip_keep_no_hold_from_expiring(conn: psycopg.Connection) -> None:
+    make_budget(conn, amount="integer", chips=1)
+    for _ in range(3):
+        call(conn, "add", 7, 2**30)
+    call(conn, "add", 8, 5)
+    call(conn, "hold", 8, 4, hold="a", for_at_most="1 us")
+    conn.execute("select pgcombine_internal.tend_budget(b) from pgcombine.budget b")
+    assert one(conn, "select sum(amount) from pgcombine.seats_chips where show = 8") == 5
+    assert one(conn, "select sum(amount) from pgcombine.seats_chips where show = 7") == 3 * 2**30
+
+
 def test_waiting_takes_split_chips(conn: psycopg.Connection, dsn: str) -> None:
     make_budget(conn, chips=1)
     call(conn, "add", 7, 100)
