@@ -335,8 +335,8 @@ comment on table pgcombine.hook is
     'every half second, and repeat it while it returns true. enqueue: enqueue runs it if there is no queue $1, with '
     'the token $2 and the updates $3. It returns the number of appended updates, or null if the component has nothing '
     'of this name. view: returns the name of the view that shows the queue, where it isn''t <queue>_current. drain: '
-    'enqueues what is due before drain combines. truncate: runs when truncate_queue has claimed all buckets, before it '
-    'locks tables.';
+    'enqueues what is due before drain combines. Drain repeats it while it returns true. truncate: runs when '
+    'truncate_queue has claimed all buckets, before it locks tables.';
 
 -- changes: feeds and exports ------------------------------------------------------------------------------------------
 

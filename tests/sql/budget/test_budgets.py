@@ -90,6 +90,15 @@ def test_expired_holds_are_given_back(seats: psycopg.Connection, dsn: str) -> No
     assert problems(seats) == []
 
 
+def test_drain_gives_all_expired_holds_back(seats: psycopg.Connection) -> None:
+    call(seats, "add", 7, 3000)
+    seats.execute(
+        "select pgcombine.seats_hold(7, 1, hold => 'h' || n, for_at_most => '1 us') from generate_series(1, 2001) n"
+    )
+    seats.execute("call pgcombine.drain('seats')")
+    assert has(seats) == {7: (3000, 0)}
+
+
 def test_python_drain_gives_expired_holds_back(seats: psycopg.Connection, dsn: str) -> None:
     from pgcombine import drain
 
