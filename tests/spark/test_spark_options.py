@@ -26,7 +26,7 @@ def test_unknown_option_is_refused_with_the_nearest() -> None:
 
 def test_unknown_option_without_a_near_one_lists_all() -> None:
     assert refusal({"path": "/x"}) == (
-        'format("pgcombine") has no option "path": there are queue, dsn, runId, preaggregate, front'
+        'format("pgcombine") has no option "path": there are queue, dsn, runId, preaggregate, front, source'
     )
     assert refusal({"header": "true"}, reading=True).endswith(
         "there are queue, dsn, columns, where, feed, startingOffsets, endingOffsets, maxChangesPerTrigger, consumer"

@@ -41,7 +41,7 @@ def without_mark(conn: psycopg.Connection) -> None:
 
 def late_mark(conn: psycopg.Connection) -> None:
     """The recorded mark comes from the end of the pass, so it sees updates that the pass didn't take."""
-    mutate_functions(conn, "_plan.pass, _plan.mark,", "_plan.pass, pgcombine_internal.current_mark(),")
+    mutate_functions(conn, "_plan.pass, _plan.mark::", "_plan.pass, pgcombine_internal.current_mark()::")
 
 
 def beyond_the_mark(conn: psycopg.Connection) -> None:
