@@ -25,7 +25,8 @@ def test_feed_is_listed_shown_and_dropped(conn: psycopg.Connection, feed: str) -
     combine(conn, {"a": 1})
     conn.execute("""select pgcombine.commit_feed('f', 'search', '{"0": 0}')""")
     (listed,) = json.loads(run_cli("feed", "ls", "--json", "--dsn", feed).stdout)
-    assert (listed.pop("bytes") > 0, listed) == (
+    assert (listed.pop("bytes") > 0, listed.pop("lag_seconds") > 0, listed) == (
+        True,
         True,
         {
             "feed": "f",

@@ -28,6 +28,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "CombineQueue.drop": WC.drop,
     "CombineQueue.enqueue": lambda conn: WC.enqueue(conn, [("a", 1)]),
     "CombineQueue.enqueue with a token": lambda conn: WC.enqueue(conn, [("a", 1)], token="t"),
+    "CombineQueue.contribute": lambda conn: WC.contribute(conn, "s", [("a", 1)]),
     "CombineQueue.get": lambda conn: WC.get(conn, ["a"]),
     "CombineQueue.values": lambda conn: list(WC.values(conn)),
     "CombineQueue.backlog": WC.backlog,

@@ -15,7 +15,7 @@ TESTS = Path(__file__).parents[1]
 
 @pytest.mark.parametrize(
     ("ci", "status", "told"),
-    [pytest.param("", 0, "     3  a Docker engine is needed", marks=pytest.mark.slow), ("true", 1, "3 errors")],
+    [pytest.param("", 0, "     4  a Docker engine is needed", marks=pytest.mark.slow), ("true", 1, "4 errors")],
 )
 def test_missing_docker_skips_or_fails(ci: str, status: int, told: str) -> None:
     arguments = ["-q", "-m", "", "-k", "container", TESTS / "sql" / "core" / "public" / "test_pause.py"]

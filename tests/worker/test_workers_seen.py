@@ -71,9 +71,12 @@ def test_worker_without_all_its_connections_is_connecting(conn: psycopg.Connecti
         conn.execute(limit.format(sql.Identifier(role), 4))  # the test's own connection is one of them
         with workers(as_role(dsn, role), "wc", count=2) as worker, served(dsn, worker.heartbeat) as port:
             waiting = partial(value, name="loops_without_connection")
-            eventually(lambda: waiting(scrape(port)) == 1, what="one of four loops has no connection")
-            assert get(port, "/readyz") == (503, "loops that wait for a connection: 1\n")
-            assert [(one["state"], len(one["pids"])) for one in seen(conn)] == [("connecting", 3)]
+            eventually(
+                lambda: [(one["state"], len(one["pids"])) for one in seen(conn)] == [("connecting", 3)],
+                what="one of four loops has no connection",
+            )
+            eventually(lambda: waiting(scrape(port)) == 1)
+            eventually(lambda: get(port, "/readyz") == (503, "loops that wait for a connection: 1\n"))
             found = made(checks.workers, Context(conn, dsn))
             assert [one.value for one in found if "fewer than it needs" in one.found] == [3]
             conn.execute(limit.format(sql.Identifier(role), -1))
