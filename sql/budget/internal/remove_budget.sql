@@ -10,7 +10,8 @@ begin
         select string_agg(format('drop function %s', p.oid::regprocedure), '; ')
         from pgcombine_internal.budget_functions(budget) f
         join pg_proc p on p.proname = (budget).queue || f.name
-            and p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace));
+            and p.pronamespace = case f.name when '_gather' then 'pgcombine_internal' else 'pgcombine'
+                end::regnamespace);
     execute format('drop view if exists pgcombine.%I', (budget).queue);
     execute format('drop table pgcombine.%I, pgcombine.%I', (budget).queue || '_chips', (budget).queue || '_holds');
     delete from pgcombine.component_table t where t.name in ((budget).queue || '_chips', (budget).queue || '_holds');

@@ -53,12 +53,14 @@ begin
         return;
     end if;
     select n.name into _taken
-    from unnest(array['', '_chips', '_holds', '_add', '_take', '_take_all', '_hold', '_settle', '_release']) s (suffix)
+    from unnest(array['', '_chips', '_holds', '_add', '_take', '_take_all', '_hold', '_settle', '_release', '_gather'])
+        s (suffix)
     cross join lateral (select _name || s.suffix as name) n
     where to_regclass(format('pgcombine.%I', n.name)) is not null
-       or exists (select from pg_proc p where p.pronamespace = 'pgcombine'::regnamespace and p.proname = n.name);
-    perform pgcombine_internal.require(not found, 'PC002', format('a relation or function pgcombine.%s exists', _taken),
-        'choose another name');
+       or exists (select from pg_proc p where p.proname = n.name
+                  and p.pronamespace in ('pgcombine'::regnamespace, 'pgcombine_internal'::regnamespace));
+    perform pgcombine_internal.require(not found, 'PC002',
+        format('a relation or function %s of pgcombine exists', _taken), 'choose another name');
     perform pgcombine_internal.require(not exists (
             select from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
             where c.queue = _name and c.role = 'key' and (t.typcategory = 'A' or c.name ~ '^_' or c.name in ('amount',
