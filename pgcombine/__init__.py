@@ -19,6 +19,7 @@ else:
         if name == "__version__":
             value = metadata.version(__name__)
         elif name == "__all__":
+            import_module("pgcombine.errors")  # first, since it says what to do if psycopg finds no libpq
             names = vars(import_module("pgcombine.facade"))
             value = [*sorted(name for name in names if not name.startswith("_")), "__version__"]
         elif not util.find_spec(f"pgcombine.{name}") and name in __getattr__("__all__"):

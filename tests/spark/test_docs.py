@@ -197,7 +197,7 @@ def test_section_aggregates_of_a_stream_works(
     # errors that the page describes for the format
     for mode, kind, message in [
         ("update", Exception, "pgcombine does not support Update mode"),
-        ("complete", ConfigError, r"can't be overwritten: .*foreach_batch\(queue, dsn\)"),
+        ("complete", ConfigError, r"can't be overwritten as a whole: .*foreach_batch\(queue, dsn\)"),
     ]:
         sink = made["totals"].writeStream.outputMode(mode).option("checkpointLocation", str(tmp_path / mode))
         query = sink.format("pgcombine").options(queue="so_far", dsn=made["dsn"]).start()
