@@ -30,6 +30,8 @@ begin
     perform pgcombine_internal.refuse_copied();
     updates := 0;
     perform pgcombine_internal.before_drain(drain.queue);
+    commit; -- passes take only what is committed
+    set local transaction isolation level read committed;
     while _claimed < 100 loop
         _claimed := _claimed + 1;
         -- after a pass without updates the bucket has no old failure (see forget_failure)
