@@ -33,6 +33,7 @@ _LONGEST_NAP = 0.1
 _QUIET = 1.0  # a busy worker takes an idle lock again after so many seconds without work in the queue
 _TURNS = 600  # calls of :meth:`Turns.next` at most until each name has had its turn
 STOP_CHECK = 0.2  # seconds at most until a listener, or a loop of a worker, sees that its stop event is set
+_CREATED = "pgcombine"  # the channel on which create_queue notifies
 _SUCCESSION = 1.0  # seconds at most until a listener tries again to take an idle lock that another session holds
 
 
@@ -99,6 +100,8 @@ class Listener(ABC):
     them). After a sleep that lasted its whole time, the listener keeps them.
     """
 
+    channels: Collection[str] = ()  # further channels, whose notifications end the sleep
+
     def __init__(self, connection: Connection, *, poll: float, waker: Waker | None = None) -> None:
         self._connection = connection
         self._poll = poll
@@ -158,7 +161,7 @@ class Listener(ABC):
     def _listen(self) -> list[Source]:
         """LISTEN on the channels that this listener doesn't listen on yet. Returns all sources."""
         found = list(self.sources())
-        new = {channel for source in found for channel in source.channels} - self._channels
+        new = {channel for source in found for channel in source.channels}.union(self.channels) - self._channels
         if new:
             self._connection.execute(sql.SQL(";").join(sql.SQL("listen {}").format(sql.Identifier(one)) for one in new))
         self._channels |= new
@@ -224,6 +227,8 @@ class QueueListener(Listener):
     turn, every ``poll`` seconds. It leaves the idle locks of queues that the worker ``refuses`` to other workers.
     """
 
+    channels = (_CREATED,)
+
     def __init__(
         self,
         connection: Connection,
@@ -254,7 +259,8 @@ class QueueListener(Listener):
         if not self.listens or not (self._state or busy):  # the listener hasn't slept yet, or can't listen
             return None
         now = time.monotonic()
-        if busy and now >= self._refresh_at:
+        heard = self._notified()
+        if busy and (now >= self._refresh_at or _CREATED in heard):
             self._refresh_at = now + _QUIET
             self._listen()
             self._take({lock for queue, (_, lock) in self._queues.items() if lock and queue not in self._worked})
@@ -264,7 +270,7 @@ class QueueListener(Listener):
             self._heard.update(self._turns.next(lambda: self._queues))
         guarded = self._locked | self._others
         names = {queue for queue, (_, lock) in self._queues.items() if lock not in guarded}
-        names |= self._heard | self._queues_of(self._notified())
+        names |= self._heard | self._queues_of(heard)
         self._heard = set()
         return names
 
@@ -304,7 +310,7 @@ class QueueListener(Listener):
 
     @staticmethod
     def _queues_of(channels: Iterable[str]) -> set[str]:
-        return {channel.removeprefix("pgcombine.") for channel in channels}
+        return {channel.removeprefix("pgcombine.") for channel in channels if channel != _CREATED}
 
 
 def pooled(connection: Connection) -> bool:

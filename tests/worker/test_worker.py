@@ -150,6 +150,20 @@ def test_worker_combines_what_an_observer_enqueues(conn: psycopg.Connection, dsn
     assert sum(values(conn, "other").values()) == 45
 
 
+@pytest.mark.parametrize("before", [[], ["wc"]], ids=["first queue", "another queue"])
+def test_sleeping_worker_learns_of_a_new_queue(conn: psycopg.Connection, dsn: str, before: list[str]) -> None:
+    for name in before:
+        make_queue(conn, name)
+    with workers(dsn, poll=3600):
+        listening = "select count(*) from pg_stat_activity where datname = current_database() and query ilike 'listen%'"
+        eventually(
+            lambda: worker_listens(conn) if before else one(conn, listening) > 0, what="the worker listens", timeout=30
+        )
+        make_queue(conn, "new")
+        add(conn, {"a": 1}, "new")
+        eventually(lambda: values(conn, "new") == {"a": 1}, what="the new queue is combined")
+
+
 def test_busy_worker_polls_idle_and_new_queues(conn: psycopg.Connection, dsn: str) -> None:
     for name in ("wc", "idle", "other"):
         make_queue(conn, name)

@@ -13,8 +13,8 @@
 --                one pass
 --   buckets      1 to 1024. Each bucket more lets one more pass run at the same time, makes inserts slower, and costs
 --                five tables unless it shares a partition
---   notify       whether enqueues wake sleeping workers by NOTIFY. A transaction that notifies can't be prepared
---                (PREPARE TRANSACTION)
+--   notify       whether this call and enqueues wake sleeping workers by NOTIFY. A transaction that notifies can't be
+--                prepared (PREPARE TRANSACTION)
 --   pass_limit   about how many updates a pass takes at most (see plan_pass)
 --   buckets_per_partition  number of buckets that share a partition. It must divide the number of buckets. Sharing
 --                          makes fewer tables, but a pass also reads the rows of the other buckets in its partition
@@ -135,6 +135,9 @@ begin
         end if;
         perform pgcombine_internal.mark_all(_name);
         perform pgcombine_internal.tick();
+        if create_queue.notify then
+            notify pgcombine; -- so that sleeping workers learn of the queue
+        end if;
     exception
         when sqlstate 'PC002' or sqlstate 'PC003' then -- raised again here, without the context of the inner statements
             get stacked diagnostics _hint = pg_exception_hint;
