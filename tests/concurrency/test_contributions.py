@@ -55,14 +55,13 @@ def session(dsn: str, seed: int, transactions: int) -> int:
                     if chance.random() < 0.2:
                         with conn.transaction(force_rollback=True):
                             contribute(conn)
+                if chance.random() < 0.2:
+                    conn.rollback()
+                else:
+                    conn.commit()  # which can fail too, at serializable
+                    committed += 1
             except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
                 conn.rollback()
-                continue
-            if chance.random() < 0.2:
-                conn.rollback()
-            else:
-                conn.commit()
-                committed += 1
     return committed
 
 
