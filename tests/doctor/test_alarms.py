@@ -21,7 +21,7 @@ from support.servers import embedded_only
 from pgcombine.doctor import queues as checks
 from pgcombine.doctor.examine import made
 from pgcombine.doctor.findings import Context, Finding, Level, Limits
-from pgcombine.web.pages import BEHIND, state_of
+from pgcombine.web.verdict import BEHIND, state_of
 
 QUEUES = {"wc": {"buckets": 2}, "shared": {"buckets": 4, "buckets_per_partition": 4}, "one": {"buckets": 1}}
 KEPT = 10.0  # seconds: what the views show may be this old

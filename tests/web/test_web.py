@@ -11,9 +11,9 @@ from pgcombine.web.charts import CHART, DURATIONS, LEVELS, SPARK, drawn, level, 
 from pgcombine.web.figures import Part
 from pgcombine.web.history import Point
 from pgcombine.web.lines import Lines, arriving, per_second, since
-from pgcombine.web.pages import STATES, Verdict, is_served, state_of, verdict
 from pgcombine.web.serve import listening, require_token
 from pgcombine.web.texts import age, clock, counted, key, number, seconds, shown, size, until, when
+from pgcombine.web.verdict import STATES, Verdict, is_served, state_of, verdict
 
 TOKEN = "a token of some length"
 AT = datetime(2026, 11, 23, 7, 5, 9, tzinfo=UTC)
