@@ -39,7 +39,12 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(CTRL_C)
     finally:
-        _on_ctrl_c(_end)
+        if signal.getsignal(signal.SIGINT) != leave_to_thread:  # else a late signal would change the status 0
+            _on_ctrl_c(_end)
+
+
+def leave_to_thread(*_: Any) -> None:
+    """Do nothing: a handler of signals at which a thread ends the command."""
 
 
 def _on_ctrl_c(handler: Callable[..., Any]) -> None:

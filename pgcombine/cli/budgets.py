@@ -8,16 +8,16 @@ import typer
 
 from pgcombine.budget import Budget, budgets
 from pgcombine.cli.options import (
+    Buckets,
     Dsn,
     Json,
     Yes,
     confirm,
-    counted,
     echo,
-    fail,
     group,
     open_database,
     print_json,
+    report_problems,
     report_state,
     report_table,
     whole,
@@ -38,7 +38,7 @@ def create(
     chips: Annotated[
         int, typer.Option("--chips", callback=whole(32), help="About how many transactions take from a key at a time.")
     ] = 16,
-    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 1,
+    buckets: Buckets = 1,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept a budget that exists with the same definition.")
     ] = False,
@@ -91,15 +91,7 @@ def verify(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     """
     with open_database(dsn) as connection:
         problems = Budget(name).verify(connection)
-    if as_json:
-        print_json({"budget": name, "problems": problems})
-    else:
-        for problem in problems:
-            echo(problem)
-    if problems:
-        fail(f'budget "{name}" has {counted(len(problems), "problem")}')
-    if not as_json:
-        typer.echo(f"verified: {name}")
+    report_problems("budget", name, problems, as_json)
 
 
 @budget.command()

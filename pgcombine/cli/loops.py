@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pgcombine.cli import leave_to_thread
 from pgcombine.cli.options import fail
 from pgcombine.errors import SchemaError
 from pgcombine.runtime.heartbeat import Heartbeat
@@ -62,7 +63,7 @@ def stopped_by_signal() -> threading.Event:
 
     threading.Thread(target=wait, name="pgcombine-signals", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, leave_to_thread)
     return stop
 
 

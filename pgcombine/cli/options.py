@@ -34,6 +34,21 @@ def seconds(value: float | None) -> float | None:
     return value
 
 
+def whole(bits: int) -> Callable[[Any], Any]:
+    """Return a callback for an option that is a number or a list of numbers.
+
+    The callback refuses numbers that don't fit PostgreSQL's integer of ``bits`` bits.
+    """
+
+    def check(value: Any) -> Any:
+        for number in value if isinstance(value, (list, tuple)) else [value]:
+            if number is not None and not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+                raise typer.BadParameter(f"{number} doesn't fit an integer of {bits} bits")
+        return value
+
+    return check
+
+
 Dsn = Annotated[
     str | None,
     typer.Option(
@@ -45,6 +60,7 @@ Dsn = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+Buckets = Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")]
 Every = Annotated[
     float | None,
     typer.Option(
@@ -283,19 +299,18 @@ def report_state(kind: str, name: str, state: str, as_json: bool) -> None:
     report({kind: name, "state": state}, f"{state}: {name}", as_json)
 
 
-def whole(bits: int) -> Callable[[Any], Any]:
-    """Return a callback for an option that is a number or a list of numbers.
-
-    The callback refuses numbers that don't fit PostgreSQL's integer of ``bits`` bits.
-    """
-
-    def check(value: Any) -> Any:
-        for number in value if isinstance(value, (list, tuple)) else [value]:
-            if number is not None and not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
-                raise typer.BadParameter(f"{number} doesn't fit an integer of {bits} bits")
-        return value
-
-    return check
+def report_problems(kind: str, name: str, problems: Sequence[str], as_json: bool, **fields: Any) -> None:
+    """Print the problems of an object, or JSON with further ``fields``. If there are any, exit with status 1."""
+    if as_json:
+        print_json({kind: name, "problems": problems, **fields})
+    else:
+        for problem in problems:
+            echo(problem)
+    if problems:
+        verb = "had" if fields.get("repaired") else "has"
+        fail(f'{kind} "{name}" {verb} {counted(len(problems), "problem")}')
+    if not as_json:
+        typer.echo(f"verified: {name}")
 
 
 def print_table(

@@ -8,20 +8,20 @@ from typing import Annotated
 import typer
 
 from pgcombine.cli.options import (
+    Buckets,
     Dsn,
     Json,
     QueueName,
     Yes,
     confirm,
-    counted,
     described,
     echo,
-    fail,
     group,
     note_quarantined,
     open_database,
     print_json,
     quarantined_fields,
+    report_problems,
     report_state,
     report_table,
     resolve_dsn,
@@ -48,7 +48,7 @@ def create(
             "--delete-when", help="Delete a key if this condition is true for its new values, such as 'n = 0'."
         ),
     ] = None,
-    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 1,
+    buckets: Buckets = 1,
     notify: Annotated[bool, typer.Option(help="Whether enqueues wake sleeping workers.")] = True,
     per_partition: Annotated[
         int, typer.Option("--buckets-per-partition", callback=whole(32), help="Number of buckets that share tables.")
@@ -125,7 +125,7 @@ def create_tier(
         list[str],
         typer.Option("--key", help="Expression over key columns of the source, with a name; repeat for several."),
     ],
-    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 1,
+    buckets: Buckets = 1,
     expire_when: Annotated[
         str | None,
         typer.Option(
@@ -279,13 +279,5 @@ def verify(name: QueueName, dsn: Dsn = None, as_json: Json = False) -> None:
     with open_database(dsn) as connection:
         problems = CombineQueue(name).verify(connection)
         quarantined = figures.quarantined(connection, name)
-    if as_json:
-        print_json({"queue": name, "problems": problems, **quarantined_fields(*quarantined)})
-    else:
-        for problem in problems:
-            echo(problem)
-    if problems:
-        fail(f'queue "{name}" has {counted(len(problems), "problem")}')
-    if not as_json:
-        typer.echo(f"verified: {name}")
+    report_problems("queue", name, problems, as_json, **quarantined_fields(*quarantined))
     note_quarantined(name, *quarantined)

@@ -7,19 +7,18 @@ from typing import Annotated, Any
 import typer
 
 from pgcombine.cli.options import (
+    Buckets,
     Dsn,
     Json,
     Yes,
     confirm,
-    counted,
     echo,
-    fail,
     group,
     open_database,
     print_json,
+    report_problems,
     report_state,
     report_table,
-    whole,
 )
 from pgcombine.database.connect import Connection
 from pgcombine.errors import InvalidDefinitionError
@@ -44,7 +43,7 @@ def create(
     keep: Annotated[
         str | None, typer.Option("--keep", help="Condition; rows for which it is true stay counted when they go.")
     ] = None,
-    buckets: Annotated[int, typer.Option("--buckets", callback=whole(32), help="Number of buckets, 1 to 1024.")] = 1,
+    buckets: Buckets = 1,
     slice_by: Annotated[
         str | None, typer.Option("--slice-by", help="Indexed column: its greatest values are backfilled first.")
     ] = None,
@@ -128,15 +127,7 @@ def verify(
     """
     with open_database(dsn) as connection:
         problems = Rollup(name).verify(connection, repair=repair)
-    if as_json:
-        print_json({"rollup": name, "problems": problems, "repaired": repair})
-    else:
-        for problem in problems:
-            echo(problem)
-    if problems:
-        fail(f'rollup "{name}" had {counted(len(problems), "problem")}')
-    if not as_json:
-        typer.echo(f"verified: {name}")
+    report_problems("rollup", name, problems, as_json, repaired=repair)
 
 
 @rollup.command()

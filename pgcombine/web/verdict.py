@@ -63,9 +63,10 @@ class Verdict(NamedTuple):
 
 
 def verdict(rows: Sequence[Mapping[str, Any]], found: Mapping[str, Part], errors: int = 0) -> Verdict:
-    """Return the verdict on all queues, whose rows have a ``state``, and on the parts ``workers``, ``snapshots`` and ``down``.
+    """Return the verdict on all queues.
 
-    ``errors`` is the number of the doctor's errors.
+    ``rows`` have a ``state`` each. ``found`` has the parts ``workers``, ``snapshots`` and ``down``. ``errors`` is the
+    number of the doctor's errors.
     """
     names: defaultdict[str, list[str]] = defaultdict(list)
     for row in rows:

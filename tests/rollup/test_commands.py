@@ -65,8 +65,9 @@ def test_verify_reports_and_repairs_keys_that_differ(conn: psycopg.Connection, s
     conn.execute("insert into pgcombine.spend_updates (customer, requests) values ('acme', 3)")
     told = run_cli("rollup", "verify", "spend", "--dsn", spend)
     assert (told.returncode, told.stdout) == (1, "key (acme): requests lacks -3\n")
-    assert told.stderr == 'pgcombine: rollup "spend" had 1 problem\n'
+    assert told.stderr == 'pgcombine: rollup "spend" has 1 problem\n'
     repaired = run_cli("rollup", "verify", "spend", "--repair", "--json", "--dsn", spend)
+    assert repaired.stderr == 'pgcombine: rollup "spend" had 1 problem\n'
     assert json.loads(repaired.stdout) == {
         "rollup": "spend",
         "problems": ["key (acme): requests lacks -3"],
