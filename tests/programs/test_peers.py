@@ -317,11 +317,16 @@ def test_program_measures_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 @embedded_only
-def test_budgets_are_measured_beside_peers(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each contender takes all that there is at most. The program itself compares what is left with what was taken."""
+def test_budgets_are_measured_beside_peers(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody takes more than there is. The program itself compares what is left with what was taken."""
+    monkeypatch.setattr(budgets, "EACH", 10)
+    monkeypatch.setattr(budgets, "LIMIT", 240)
     with server.database() as dsn:
-        assert budgets.main(["--dsn", dsn, "--rounds", "1", "--seconds", "1", "--figure", "budget-runs-out"]) == 0
+        assert budgets.main(["--dsn", dsn, "--rounds", "1", "--figure", "budget-runs-out"]) == 0
     rows = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    over = {name.strip(): float(cells[-2].replace(",", "")) for name, *cells in rows[1:]}
-    assert {contender.name for contender in budgets.CONTENDERS} <= over.keys()
-    assert max(over.values()) <= 0
+    wrong = {name.strip(): tuple(float(cell.split()[0]) for cell in cells[-2:]) for name, *cells in rows[1:]}
+    assert {contender.name for contender in budgets.CONTENDERS} <= wrong.keys()
+    assert {over for over, _ in wrong.values()} == {0}
+    assert [wrong[name] for name in ("row update", "select for update", "budget")] == [(0, 0)] * 3

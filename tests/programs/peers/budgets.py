@@ -1,10 +1,18 @@
 """``python -m tests.programs.peers.budgets``: ways to take from amounts, never more than there is.
 
-Three figures, for each contender in turn: ``budget-hot-32`` (one key, 32 clients, 5 ms of other work, a tenth rolls
-back), ``budget-many`` (100,000 keys, 8 clients, no other work) and ``budget-runs-out`` (as the first, without
-rollbacks, until nothing is left). Prints the medians: takes a second, the time that a transaction takes besides its
-other work, the server's processor time a take (with a worker's), how much more was taken than there was, and refusals
-although something was left. Redis is measured if ``redis-server`` is installed; its clients are threads here.
+Three figures: ``budget-hot-32`` (one key, 32 clients, 5 ms of other work, a tenth rolls back), ``budget-many`` (10,000
+keys, 8 clients, no other work, no rollbacks) and ``budget-runs-out`` (as the first, but each client makes 50
+transactions, of which three quarters can take). In a round each contender has its turn, in an order that rotates. The
+program prints the medians (least to greatest) of the rounds:
+
+- takes a second; of ``budget-runs-out`` until nothing is left or all have ended;
+- the time that a transaction takes besides its other work;
+- the server's processor time a transaction, with a worker's;
+- ``over``: how much more was taken than there was;
+- ``false refusals``: those after which another transaction still took something.
+
+Redis is measured if ``redis-server`` is installed. Its clients are threads of this program, whose processor time isn't
+counted. A transaction that rolls back gives back what it took.
 """
 
 from __future__ import annotations
@@ -19,10 +27,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import psutil
@@ -33,8 +41,10 @@ from pgcombine.database.connect import Connection, connect, one
 
 from . import server
 from .processor import ServerTime, family_seconds
+from .report import number
 
-KEYS, LIMIT, PLENTY, SLOTS = 100_000, 4_000, 10**9, 16
+KEYS, PLENTY, SLOTS = 10_000, 10**9, 16
+EACH, LIMIT = 50, 1_200  # of budget-runs-out: transactions of a client, and what there is
 OTHER_WORK = 0.005
 WORKER = [sys.executable, "-P", "-c", "from pgcombine.cli import main; main()", "worker", "--dsn"]
 
@@ -93,12 +103,16 @@ def script(contender: Contender, figure: str) -> str:
         text += "insert into bench.outcome (ok) values (:ok = 1);\n"
     if figure != "budget-many":
         text += f"\\sleep {int(1e6 * OTHER_WORK)} us\n"
-    return text + ("\\if :r = 1\nrollback;\n\\else\ncommit;\n\\endif\n" if figure == "budget-hot-32" else "commit;\n")
+    return text + ("commit;\n" if figure == "budget-many" else "\\if :r = 1\nrollback;\n\\else\ncommit;\n\\endif\n")
+
+
+def size(figure: str) -> tuple[int, int, int]:
+    """How many keys there are, how much each has, and how many clients take."""
+    return (KEYS, 1000, 8) if figure == "budget-many" else (1, PLENTY if figure == "budget-hot-32" else LIMIT, 32)
 
 
 def measure(dsn: str, contender: Contender, figure: str, seconds: float) -> dict[str, float]:
-    keys, amount = (KEYS, 1000) if figure == "budget-many" else (1, LIMIT if "out" in figure else PLENTY)
-    clients = 8 if figure == "budget-many" else 32
+    keys, amount, clients = size(figure)
     with ExitStack() as stack:
         database = stack.enter_context(throwaway_database(dsn))
         connection = stack.enter_context(closing(connect(database)))
@@ -129,22 +143,23 @@ def load(
         prefix = str(Path(directory, "log"))
         before = family_seconds(worker) if worker else 0.0
         with ServerTime(connection) as used:
+            length = ["-t", str(EACH)] if figure == "budget-runs-out" else []
             run = pgbench.start(
-                dsn, script(contender, figure), "-l", f"--log-prefix={prefix}", clients=clients, seconds=seconds
+                dsn,
+                script(contender, figure),
+                "-l",
+                f"--log-prefix={prefix}",
+                *length,
+                clients=clients,
+                seconds=None if length else seconds,
             )
-            done = pgbench.finish(run, seconds + 60)
+            done = pgbench.finish(run, seconds + 120)
         processor = used.seconds + (family_seconds(worker) - before if worker else 0.0)
         times = [
             int(line.split()[2]) / 1000 for path in Path(directory).iterdir() for line in path.read_text().splitlines()
         ]
     other = 0 if figure == "budget-many" else 1000 * OTHER_WORK
-    waits = statistics.quantiles((time - other for time in times), n=100)
-    found = {
-        "takes/s": done.transactions / done.seconds,
-        "p50 ms": waits[49],
-        "p99 ms": waits[98],
-        "µs a take": 1e6 * processor / done.transactions,
-    }
+    found = figures(done.transactions / done.seconds, [time - other for time in times], processor)
     if figure == "budget-runs-out":
         taken, wrong, length = one(
             connection,
@@ -152,13 +167,28 @@ def load(
             "from bench.outcome) select count(*) filter (where ok), count(*) filter (where not ok and at < last), "
             "extract(epoch from max(last) - min(first)) from o",
         )
-        found |= {"takes/s": taken / float(length), "over": taken - LIMIT, "false refusals": wrong}
+        found |= {"takes/s": taken / float(length), "over": max(0, taken - LIMIT), "false refusals": wrong}
         left = one(connection, contender.left)[0]
-        assert contender.name.endswith("slots") or left == LIMIT - taken, (contender.name, left, taken)
+        assert left == LIMIT - taken, (contender.name, left, taken)
     return found
 
 
-LUA = "if tonumber(redis.call('get', KEYS[1])) >= 1 then redis.call('decr', KEYS[1]) return 1 end return 0"
+def figures(rate: float, waits: Sequence[float], processor: float) -> dict[str, float]:
+    quantiles = statistics.quantiles(waits, n=100)
+    return {
+        "takes/s": rate,
+        "p50 ms": quantiles[49],
+        "p99 ms": quantiles[98],
+        "µs each": 1e6 * processor / len(waits),
+    }
+
+
+# Redis runs one script at a time, so its clock says in which order they took.
+LUA = (
+    "local t = redis.call('time') "
+    "local ok = tonumber(redis.call('get', KEYS[1])) >= 1 and redis.call('decr', KEYS[1]) and 1 or 0 "
+    "return string.format('%d %d%06d', ok, t[1], t[2])"
+)
 
 
 @contextmanager
@@ -188,8 +218,8 @@ def redis() -> Iterator[tuple[Path, psutil.Process]]:
 
 
 def of_redis(figure: str, seconds: float) -> dict[str, float]:
-    """Measure Redis, which writes each command to its log before it answers. The threads' own time isn't counted."""
-    keys, amount = (KEYS, 1000) if figure == "budget-many" else (1, LIMIT if "out" in figure else PLENTY)
+    """Measure Redis, which writes each command to its log before it answers."""
+    keys, amount, clients = size(figure)
     waits: list[float] = []
     taken: list[float] = []
     refused: list[float] = []
@@ -207,38 +237,55 @@ def of_redis(figure: str, seconds: float) -> dict[str, float]:
 
         def client() -> None:
             with connected() as link:
-                while time.monotonic() < until:
+                turns = range(EACH) if figure == "budget-runs-out" else count()
+                for _ in turns:
                     began = time.monotonic()
-                    key = random.randint(1, keys)
-                    ok = ask(link, "eval", LUA, 1, key) == b":1\r\n"
-                    (taken if ok else refused).append(time.monotonic())
-                    waits.append(1000 * (time.monotonic() - began))
+                    if began > until:
+                        return
+                    key, undo = random.randint(1, keys), figure != "budget-many" and random.random() < 0.1
+                    ok, at = ask(link, "eval", LUA, 1, key).split()[1:]
+                    wait = time.monotonic() - began
                     if figure != "budget-many":
                         time.sleep(OTHER_WORK)
-                    if ok and figure == "budget-hot-32" and random.random() < 0.1:
+                    if ok == b"1" and undo:
+                        began = time.monotonic()
                         ask(link, "incr", key)
+                        wait += time.monotonic() - began
+                    waits.append(1000 * wait)
+                    if not undo:  # what rolls back leaves no trace in PostgreSQL, either
+                        (taken if ok == b"1" else refused).append(int(at) / 1e6)
 
         with connected() as link:
             for key in range(1, keys + 1):
                 ask(link, "set", key, amount)
-        before, start, until = family_seconds(process), time.monotonic(), time.monotonic() + seconds
-        threads = [threading.Thread(target=client) for _ in range(8 if figure == "budget-many" else 32)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        processor = family_seconds(process) - before
-    quantiles = statistics.quantiles(waits, n=100)
-    ended = max(taken) if figure == "budget-runs-out" else until
-    found = {
-        "takes/s": len(taken) / (ended - start),
-        "p50 ms": quantiles[49],
-        "p99 ms": quantiles[98],
-        "µs a take": 1e6 * processor / len(waits),
-    }
+            threads = [threading.Thread(target=client) for _ in range(clients)]
+            before, start = family_seconds(process), time.monotonic()
+            until = start + seconds if figure != "budget-runs-out" else start + 120
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            length = time.monotonic() - start
+            processor = family_seconds(process) - before
+    found = figures(len(waits) / length, waits, processor)
     if figure == "budget-runs-out":
-        found |= {"over": len(taken) - LIMIT, "false refusals": sum(at < ended for at in refused)}
+        last, first = max(taken), min(taken)
+        found |= {
+            "takes/s": len(taken) / (last - first),
+            "over": max(0, len(taken) - LIMIT),
+            "false refusals": sum(at < last for at in refused),
+        }
     return found
+
+
+def table(figure: str, found: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
+    names = list(next(iter(found.values()))[0])
+    lines = [f"\n## {figure}\n", f"| | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for contender, rounds in found.items():
+        values = [[one[name] for one in rounds] for name in names]
+        cells = [f"{number(statistics.median(v))} ({number(min(v))}\N{EN DASH}{number(max(v))})" for v in values]
+        lines.append(f"| {' | '.join([contender, *cells])} |")
+    return "\n".join(lines)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -249,20 +296,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5)
     options = parser.parse_args(arguments)
+    turns: list[tuple[str, Callable[[str, str], dict[str, float]]]] = [
+        (contender.name, lambda dsn, figure, contender=contender: measure(dsn, contender, figure, options.seconds))
+        for contender in CONTENDERS
+    ]
+    if shutil.which("redis-server"):
+        turns.append(("Redis, script", lambda _, figure: of_redis(figure, options.seconds)))
+    else:
+        print("Redis isn't measured: there is no redis-server")
+    names = [name for name, _ in turns]
     with nullcontext(options.dsn) if options.dsn else server.own(options.server) as dsn:
         for figure in options.figure or FIGURES:
-            print(f"\n## {figure}\n")
-            rounds = defaultdict(list)
+            found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
             for _ in range(options.rounds):
-                for contender in CONTENDERS:
-                    rounds[contender.name].append(measure(dsn, contender, figure, options.seconds))
-                if shutil.which("redis-server"):
-                    rounds["Redis, script"].append(of_redis(figure, options.seconds))
-            names = list(rounds["budget"][0])
-            print(f"| | {' | '.join(names)} |\n|---{'|---' * len(names)}|")
-            for name, found in rounds.items():
-                medians = [statistics.median(one[metric] for one in found) for metric in names]
-                print(f"| {name} | {' | '.join(f'{median:,.4g}' for median in medians)} |", flush=True)
+                for name, turn in turns:
+                    found[name].append(turn(dsn, figure))
+                turns = turns[1:] + turns[:1]
+            print(table(figure, found), flush=True)
     return 0
 
 
