@@ -19,9 +19,13 @@ declare
     _queue constant text := (budget).queue;
     _type constant text := (budget).amount;
     _bare constant text := split_part(_type, '(', 1);
+    _digits constant integer[] := coalesce(regexp_match(_type, '([0-9]+),([0-9]+)'), '{2000,1000}');
     _keys constant integer := (select count(*) from pgcombine.queue_column c where c.queue = _queue and c.role = 'key');
     _key constant text := pgcombine_internal.column_list(_queue, 'key', '{name} {type}');
     _same constant text := pgcombine_internal.column_list(_queue, 'key', 'c.{name} {equals} $' || '{number}', ' and ');
+    -- A cast to the type would round %1$s, or fail.
+    _valid constant text := '%1$s > 0' || case _bare when 'numeric' then format(
+        ' and %%1$s < 1e%s and %%1$s = round(%%1$s, %s)', _digits[1] - _digits[2], _digits[2]) else '' end;
     _parts constant jsonb := jsonb_build_object(
         'budget', _queue, 'chips', format('pgcombine.%I', _queue || '_chips'),
         'holds', format('pgcombine.%I', _queue || '_holds'), 'updates', format('pgcombine.%I', _queue || '_updates'),
@@ -36,10 +40,11 @@ declare
             'cardinality($' || format('{number}) = cardinality($%s)', _keys + 1), ' and '),
         'n', '$' || _keys + 1, 'wait', '$' || _keys + 2, 'hold', '$' || _keys + 2, 'limit', '$' || _keys + 3,
         'long', '$' || _keys + 4,
-        'fits', case when _type <> _bare then format(' and $%s = $%1$s::%s', _keys + 1, _type) end,
-        'finite', case when _bare = 'numeric' then format(' and $%s < ''Infinity''', _keys + 1) end);
+        'settled', format(_valid, '$2'), 'each', format(_valid, 'a'), 'valid', format(_valid, '$' || _keys + 1),
+        'above', case _bare when 'integer' then '2147483648' when 'bigint' then '9223372036854775808'
+            else format('1e%s', _digits[1] - _digits[2]) end);
     _checked constant text := '
-    if ({n} > 0{finite}{fits} and num_nulls({given}) = 0) is not true then
+    if ({valid} and num_nulls({given}) = 0) is not true then
         raise exception ''budget "{budget}" can''''t use the key and the amount %'', row({given}, {n})
             using errcode = ''PC004'', hint = ''no column of the key is null, and the amount is a positive {type}'';
     end if;';
@@ -48,17 +53,23 @@ declare
     where {same} and c.chip = (
         select c.chip from {chips} c where {same} and c.amount > {n}
         order by c.chip limit 1 for no key update skip locked)';
+    _naming constant text := '
+        insert into {holds} (hold, {keys}, amount, expires) values ({hold}, {given}, {n}, clock_timestamp() + {limit})
+        on conflict do nothing returning true into _named;';
     _definer constant text := 'security definer set search_path = pg_catalog, pg_temp';
 begin
     return query
     select f.name, f.parameters, f.result, f.options, E'\n#variable_conflict use_column' || pgcombine_internal.fill(
         f.body, _parts || jsonb_build_object('checked', pgcombine_internal.fill(_checked, _parts),
-        'larger', pgcombine_internal.fill(_larger, _parts))), f.comment
+        'larger', pgcombine_internal.fill(_larger, _parts), 'naming', pgcombine_internal.fill(_naming, _parts))),
+        f.comment
     from (values
         ('_add', format('%s, amount %s', _key, _bare), 'void', _definer, '
 begin{checked}
-    insert into {chips} ({keys}, amount) select {given}, a from pgcombine_internal.split_amount({n}, {parts}) a;
-    insert into {updates} ({keys}, available) values ({given}, {n});
+    lock table {chips} in row exclusive mode;
+    insert into {updates} ({keys}, available) values ({given}, {n}); -- refuses a key that is too long for an index
+    insert into {chips} ({keys}, amount)
+    select {given}, a from pgcombine_internal.split_amount({n}::{type}, {parts}) a;
 end
 ', 'Adds an amount to a key. Waits for nobody.'),
         ('_take', format('%s, amount %s, wait boolean default true', _key, _bare), 'boolean', _definer, '
@@ -72,17 +83,30 @@ end
 ', 'Takes an amount from a key. Returns false if the key hasn''t got it.'),
         ('_hold', format('%s, amount %s, hold text, for_at_most interval, wait boolean default true', _key, _bare),
          'boolean', _definer, '
+declare
+    _timeout constant text := current_setting(''lock_timeout'');
+    _named boolean;
 begin{checked}
-    if (length({hold}) between 1 and 200 and {limit} > interval ''0'' and isfinite(now() + {limit})) is not true then
+    if (length({hold}) between 1 and 200 and {limit} > interval ''0'' and {limit} <= interval ''100 years'') is not true
+    then
         raise exception ''budget "{budget}" can''''t hold for % under the name %'', coalesce({limit}::text, ''null''),
-            quote_nullable({hold}) using errcode = ''PC004'', hint = ''a name has 1 to 200 characters'';
+            quote_nullable({hold}) using errcode = ''PC004'',
+            hint = ''a name has 1 to 200 characters, and the time is positive and at most 100 years'';
     end if;
     if not {gather}({given}, {n}, {long}) then
         return false;
     end if;
-    insert into {holds} (hold, {keys}, amount, expires) values ({hold}, {given}, {n}, clock_timestamp() + {limit})
-    on conflict do nothing;
-    if not found then
+    if {long} then{naming}
+    else
+        begin
+            perform set_config(''lock_timeout'', ''10ms'', true);{naming}
+            perform set_config(''lock_timeout'', _timeout, true);
+        exception when lock_not_available then
+            raise exception ''transactions in progress decide whether budget "{budget}" has a hold %'',
+                quote_literal({hold}) using errcode = ''PC060'', hint = ''try again, or give wait => true'';
+        end;
+    end if;
+    if _named is null then
         raise exception ''budget "{budget}" has a hold %'', quote_literal({hold}) using errcode = ''PC002'',
             hint = ''settle or release it, or choose another name'';
     end if;
@@ -99,10 +123,10 @@ begin
     if not found then
         return false;
     end if;
-    if ($2 between 0 and _hold.amount and $2 = $2::{type}) is not true then
+    if ($2 <= _hold.amount and ($2 = 0 or {settled})) is not true then
         raise exception ''hold % of budget "{budget}" can''''t be settled with %'', quote_literal($1),
             coalesce($2::text, ''null'') using errcode = ''PC004'',
-            hint = format(''it holds %s: settle 0 to this, and take what it lacks'', _hold.amount);
+            hint = format(''it holds %s: settle 0 to this, as {type}, and take what it lacks'', _hold.amount);
     end if;
     insert into {chips} ({keys}, amount) select {held}, _hold.amount - $2 where _hold.amount > $2;
     insert into {updates} ({keys}, available, held) values ({held}, _hold.amount - $2, - _hold.amount);
@@ -119,15 +143,16 @@ end
 declare
     _key record;
 begin
-    if ({lengths} and cardinality({n}) > 0 and 0 < all ({n})) is not true then
+    if ({lengths} and (select every(coalesce({each}, false)) from unnest({n}) a)) is not true then
         raise exception ''budget "{budget}" can''''t take the amounts %'', coalesce({n}::text, ''null'')
-            using errcode = ''PC004'', hint = ''give a positive amount for each key, in arrays of equal length'';
+            using errcode = ''PC004'',
+            hint = ''give each key a positive {type}, in arrays of equal length'';
     end if;
     for _key in
-        select {numbers}, sum(a)::{bare} as amount from unnest({given}, {n}) k ({numbers}, a)
+        select {numbers}, sum(a) as amount from unnest({given}, {n}) k ({numbers}, a)
         group by {numbers} order by {numbers}
     loop
-        if not {take}({picked}, _key.amount, {wait}) then
+        if _key.amount >= {above} or not {take}({picked}, _key.amount::{bare}, {wait}) then
             raise exception using errcode = ''PC098'';
         end if;
     end loop;
@@ -231,7 +256,7 @@ begin
         perform set_config(''lock_timeout'', _timeout, true);
         delete from {chips} c where {same} and c.chip = any (_chips);
         insert into {chips} ({keys}, amount)
-        select {given}, a from pgcombine_internal.split_amount(_sum - {n}, _parts) a where _sum > {n};
+        select {given}, a from pgcombine_internal.split_amount((_sum - {n})::{type}, _parts) a where _sum > {n};
         return true;
     end loop;
 end

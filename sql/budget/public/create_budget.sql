@@ -6,11 +6,14 @@
 --                                       Waits only if transactions in progress decide; with wait => false it then
 --                                       raises PC060
 --   <budget>_take_all(keys, amounts [, wait])  takes from several keys, all or nothing. Takes an array for each key
---                                       column. Two such calls can't deadlock
+--                                       column. Two such calls can't deadlock. Transactions that take by several calls
+--                                       can, unless all take in the same order of keys. The one that PostgreSQL ends
+--                                       (40P01) has taken nothing, so run it again
 --   <budget>_hold(key, amount, hold, for_at_most [, wait])  takes an amount for some time, under a name
 --   <budget>_settle(hold, amount)       takes this much of a hold, and gives the rest back; false: the hold has ended
 --   <budget>_release(hold)              gives all of a hold back
 -- They raise PC004 for what isn't valid, PC002 for a hold that exists, and above read committed 40001 after a conflict.
+-- An amount with more decimals than its type isn't valid. In numeric, it has at most 1000 digits on each side.
 -- The view pgcombine.<budget> shows what each key has: available and held. A queue with the budget's name combines both
 -- columns. Its rights enqueue and read include the functions and the view.
 --   budget   lower-case name of at most 40 characters
@@ -18,7 +21,8 @@
 --   amount   bigint, integer, or numeric with or without precision and scale. The sum for a key must fit
 --   chips    into how many chips (rows of <budget>_chips) an added amount is divided: about as many transactions as
 --            take from a key at a time. Takes that had to wait divide chips further; workers and drain merge them
---   notify   null: unless the server allows prepared transactions. See create_queue for this and for buckets
+--   notify   null: unless the server allows prepared transactions. See create_queue for this and for buckets. There is
+--            no max_backlog, since a full queue would refuse settles, releases, and the return of expired holds
 --   if_not_exists  whether the same budget may exist already
 -- Tables written: pgcombine.budget, component_table; those of create_queue.
 -- Errors: PC002 the name is taken, or the budget exists with another definition; PC003 an invalid definition; 42501 the
@@ -42,7 +46,9 @@ begin
          'give 1 to 1000'),
         (amount ~* '^(bigint|integer|numeric( *\( *[0-9]+ *(, *[0-9]+ *)?\))?)$',
          format('amounts of a budget can''t be of type %s', coalesce(amount, 'null')),
-         'give bigint, integer, numeric or numeric(14,2)')) r (holds, problem, hint);
+         'give bigint, integer, numeric or numeric(14,2)'),
+        (coalesce(cardinality(key), 0) < 32, format('a budget can''t have %s key columns', cardinality(key)),
+         'give at most 31')) r (holds, problem, hint);
     select b.* into _budget from pgcombine.budget b where b.queue = _name;
     perform pgcombine.create_queue(_name, key, array['available ' || amount || ' sum', 'held ' || amount || ' sum'],
         buckets => create_budget.buckets, if_not_exists => create_budget.if_not_exists and found,
@@ -63,10 +69,10 @@ begin
         format('a relation or function %s of pgcombine exists', _taken), 'choose another name');
     perform pgcombine_internal.require(not exists (
             select from pgcombine.queue_column c join pg_type t on t.oid = c.type::regtype
-            where c.queue = _name and c.role = 'key' and (t.typcategory = 'A' or c.name ~ '^_' or c.name in ('amount',
-                'amounts', 'chip', 'expires', 'hold', 'for_at_most', 'since', 'wait'))), 'PC003',
+            where c.queue = _name and c.role = 'key' and (t.typcategory = 'A' or c.name ~ '^[_$]' or c.name in (
+                'amount', 'amounts', 'chip', 'expires', 'hold', 'for_at_most', 'since', 'wait'))), 'PC003',
         format('budget "%s" can''t have this key: %s', _name, array_to_string(key, ', ')), 'no column may be an array, '
-        'begin with _, or be named amount, amounts, chip, expires, hold, for_at_most, since or wait');
+        'begin with _ or $, or be named amount, amounts, chip, expires, hold, for_at_most, since or wait');
     insert into pgcombine.budget (queue, amount, chips)
     select _name, c.type, create_budget.chips from pgcombine.queue_column c where c.queue = _name and c.name = 'held'
     returning * into _budget;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from decimal import Decimal
 from functools import partial
+from itertools import product
 from typing import Any
 
 import psycopg
@@ -149,36 +150,91 @@ def test_waiting_takes_split_chips(conn: psycopg.Connection, dsn: str) -> None:
     assert sorted(amount for (amount,) in conn.execute("select amount from pgcombine.seats_chips")) == [49, 49]
 
 
-@pytest.mark.parametrize("function", ["add", "take", "hold", "take_all"])
-@pytest.mark.parametrize("amount", [0, -1, None])
-def test_amount_that_is_not_positive_is_refused(seats: psycopg.Connection, function: str, amount: int | None) -> None:
+AMOUNTS = {  # by type: amounts that no function accepts, and odd ones that all accept
+    "integer": ([None, 0, -1, -(2**31)], [1, 2**31 - 1]),
+    "bigint": ([None, 0, -1, -(2**63)], [1, 2**63 - 1]),
+    "numeric": (
+        [None, *map(Decimal, ("0", "-0.1", "NaN", "Infinity", "-Infinity", "1e1000", "1e131071", "1e-1001"))],
+        [*map(Decimal, ("0.001", "1.000000", "1e-1000", "9e999", "33.3333333333333333333333"))],
+    ),
+    "numeric(14,2)": (
+        [None, *map(Decimal, ("0", "-0.01", "NaN", "Infinity", "-Infinity", "0.001", "0.005", "1e12", "1e131071"))],
+        [*map(Decimal, ("0.01", "1", "10.0000000", "0.17000", "999999999999.99"))],
+    ),
+    "numeric(3,3)": ([None, Decimal(0), Decimal("0.0005"), Decimal(1)], [Decimal("0.999"), Decimal("0.1000")]),
+    "numeric(14)": ([None, Decimal(0), Decimal("0.5"), Decimal("1e14")], [Decimal("1.0"), Decimal("1e13")]),
+}
+FUNCTIONS = ("add", "take", "take_all", "hold", "settle")
+
+
+def use(conn: psycopg.Connection, function: str, amount: Any) -> Any:
+    """Call a function of the budget with an amount of key 7, or of the hold b."""
+    match function:
+        case "take_all":
+            return call(conn, function, [7, 7], [amount, amount])
+        case "hold":
+            return call(conn, function, 7, amount, hold="a", for_at_most="1 min")
+        case "settle":
+            return call(conn, function, "b", amount)
+    return call(conn, function, 7, amount)
+
+
+@pytest.mark.parametrize("amount_type", AMOUNTS)
+def test_no_function_rounds_an_amount(conn: psycopg.Connection, amount_type: str) -> None:
+    """Each refuses the same amounts by PC004, and takes or adds the others exactly."""
+    wrong, right = AMOUNTS[amount_type]
+    make_budget(conn, amount=amount_type)
+    held = Decimal("0.1") if amount_type == "numeric(3,3)" else 5
+    call(conn, "add", 7, held)
+    call(conn, "hold", 7, held, hold="b", for_at_most="1 min")
+    for function, amount in product(FUNCTIONS, wrong):
+        if (function, amount) != ("settle", 0):
+            shown = "" if amount is None else format(amount, "f" if isinstance(amount, Decimal) else "")
+            with raises_state("PC004", "seats", shown, amount_type.rstrip(")")):
+                use(conn, function, amount)
+    assert has(conn) == {7: (0, held)}
+    for amount in right:
+        use(conn, "add", amount)
+        assert has(conn) == {7: (amount, held)}
+        assert not use(conn, "take_all", amount)  # twice
+        assert use(conn, "hold", amount)
+        assert call(conn, "settle", "a", 0)
+        assert use(conn, "hold", amount)
+        assert call(conn, "settle", "a", amount)
+        use(conn, "add", amount)
+        assert use(conn, "take", amount)
+        assert has(conn) == {7: (0, held)}
+    assert problems(conn) == []
+
+
+def test_amounts_with_zeros_at_the_end_are_divided_exactly(conn: psycopg.Connection, dsn: str) -> None:
+    """A chip has no more decimals than the type, whatever the amounts of the calls have."""
+    make_budget(conn, amount="numeric(14,2)", chips=1)
+    call(conn, "add", 7, Decimal("9.03"))
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
+        call(first, "take", 7, Decimal("0.01"))
+        with in_background(lambda: call(second, "take", 7, Decimal("1.0000"))) as (taken,):
+            waits(conn, second.info.backend_pid)
+            first.rollback()
+            assert taken.result(30)
+    assert has(conn) == {7: (Decimal("8.03"), 0)}
+    assert problems(conn) == []
+
+
+@pytest.mark.parametrize("hold", [None, "", "x" * 201])
+def test_odd_names_of_holds_are_refused(seats: psycopg.Connection, hold: str | None) -> None:
     call(seats, "add", 7, 5)
-    arguments: list[Any] = [[7], [amount]] if function == "take_all" else [7, amount]
-    named = {"hold": "a", "for_at_most": "1 min"} if function == "hold" else {}
-    with raises_state("PC004", "seats", "" if amount is None else amount):
-        call(seats, function, *arguments, **named)
-    assert has(seats) == {7: (5, 0)}
+    with raises_state("PC004", "seats", hold or ""):
+        call(seats, "hold", 7, 1, hold=hold, for_at_most="1 min")
 
 
-@pytest.mark.parametrize("amount", ["NaN", "Infinity", "-Infinity", "0.001", "-1"])
-@pytest.mark.parametrize("function", ["add", "take"])
-def test_odd_decimal_amounts_are_refused(conn: psycopg.Connection, function: str, amount: str) -> None:
-    make_budget(conn, "money", amount="numeric(14,2)")
-    call(conn, "add", 1, Decimal("9.99"), budget="money")
-    with raises_state("PC004", amount, "numeric(14,2)"):
-        call(conn, function, 1, Decimal(amount), budget="money")
-    assert not call(conn, "take", 1, Decimal("10"), budget="money")
-    assert call(conn, "take", 1, Decimal("9.99"), budget="money")
-
-
-@pytest.mark.parametrize("amount", ["NaN", "Infinity"])
-def test_odd_numeric_amounts_are_refused(conn: psycopg.Connection, amount: str) -> None:
-    make_budget(conn, "money", amount="numeric")
-    with raises_state("PC004", amount):
-        call(conn, "add", 1, Decimal(amount), budget="money")
-    call(conn, "add", 1, Decimal("0.001"), budget="money")
-    assert call(conn, "take", 1, Decimal("0.0005"), budget="money")
-    assert has(conn, "money") == {1: (Decimal("0.0005"), 0)}
+@pytest.mark.parametrize("time", [None, "0", "-1 s", "1 mon -31 days", "100 years 1 us", "178000000 years"])
+def test_odd_times_of_holds_are_refused(seats: psycopg.Connection, time: str | None) -> None:
+    call(seats, "add", 7, 5)
+    call(seats, "hold", 7, 1, hold="b", for_at_most="100 years")
+    shown = one(seats, "select coalesce(%s::interval::text, 'null')", time)
+    with raises_state("PC004", "seats", shown):
+        call(seats, "hold", 7, 1, hold="a", for_at_most=time)
 
 
 def test_odd_calls_are_refused(seats: psycopg.Connection) -> None:
@@ -186,19 +242,27 @@ def test_odd_calls_are_refused(seats: psycopg.Connection) -> None:
     for function in ("add", "take"):
         with raises_state("PC004", "seats"):
             call(seats, function, None, 1)
-    for hold, time in ((None, "1 min"), ("", "1 min"), ("x" * 201, "1 min"), ("a", "0"), ("a", None), ("a", "-1 s")):
-        with raises_state("PC004", "seats"):
-            call(seats, "hold", 7, 1, hold=hold, for_at_most=time)
     call(seats, "hold", 7, 2, hold="a", for_at_most="1 min")
     with raises_state("PC002", "'a'"):
         call(seats, "hold", 7, 1, hold="a", for_at_most="1 min")
     for amount in (3, -1, None):
         with raises_state("PC004", "'a'", "holds 2"):
             call(seats, "settle", "a", amount)
-    for keys, amounts in (([7], [1, 1]), ([], []), (None, [1]), ([7], None), ([7, None], [1, 1])):
+    for keys, amounts in (([7], [1, 1]), ([], []), (None, [1]), ([7], None), ([7, None], [1, 1]), ([7, 7], [1, None])):
         with raises_state("PC004"):
             call(seats, "take_all", keys, amounts)
+    assert not call(seats, "take_all", [7, 7], [2**63 - 1, 1])  # no key can have as much
+    assert not call(seats, "settle", None, 1)
     assert has(seats) == {7: (3, 2)}
+
+
+def test_key_that_is_too_long_is_refused_as_the_queue_does(conn: psycopg.Connection) -> None:
+    make_budget(conn, key=['item text collate "C"', "id int"])
+    long = "".join(map(chr, range(256, 3000)))
+    with raises_state("23514", "a key has at most 2600 bytes"):
+        call(conn, "add", long, 1, 5)
+    assert not call(conn, "take", long, 1, 5)
+    assert not call(conn, "hold", long, 1, 5, hold="a", for_at_most="1 min")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +275,16 @@ def test_odd_calls_are_refused(seats: psycopg.Connection) -> None:
         ({"chips": None}, "PC003", "null"),
         ({"key": ["amount int"]}, "PC003", "amount int"),
         ({"key": ["show int[]"]}, "PC003", "show int[]"),
+        ({"amount": "numeric(99999999999)"}, "PC003", "99999999999"),
+        ({"amount": "numeric(1001)"}, "PC003", "1001"),
+        ({"amount": "numeric(0)"}, "PC003", "0"),
+        ({"chips": 1001}, "PC003", "1001"),
+        ({"buckets": None}, "PC003", "null"),
+        ({"budget": None}, "PC003", "null"),
+        ({"key": None}, "PC003", "key"),
+        ({"key": [f"k{number} int" for number in range(32)]}, "PC003", "32"),
         ({"key": ["_chips int"]}, "PC003", "_chips int"),
+        ({"key": ['"$1" int']}, "PC003", "$1"),
         ({"key": ["available int"]}, "PC003", "available"),
         ({"key": []}, "PC003", "key"),
         ({"budget": "Seats"}, "PC003", "Seats"),

@@ -342,6 +342,51 @@ def test_without_wait_an_undecided_take_fails(seats: psycopg.Connection, dsn: st
         assert call(seats, "take", 7, 2, wait=False)
 
 
+def test_without_wait_a_name_that_another_session_gives_fails(seats: psycopg.Connection, dsn: str) -> None:
+    call(seats, "add", 7, 10)
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
+        call(first, "hold", 7, 1, "h", "1 min")
+        second.execute("set local statement_timeout = '20 s'; set local lock_timeout = '15 s'")
+        for wait in (False, None):
+            with raises_state("PC060", "seats", "'h'"), second.transaction():
+                call(second, "hold", 7, 2, "h", "1 min", wait=wait)
+        first.rollback()
+        assert call(second, "hold", 7, 2, "h", "1 min", wait=False)
+        assert one(second, "show lock_timeout") == "15s"
+    with raises_state("PC002", "'h'"):
+        call(seats, "hold", 7, 1, "h", "1 min", wait=False)
+    assert has(seats) == {7: (8, 2)}
+    assert problems(seats) == []
+
+
+def test_deadlock_of_takes_loses_nothing(seats: psycopg.Connection, dsn: str) -> None:
+    """Two transactions take almost all of two keys, in opposite orders. PostgreSQL ends one, and the other commits."""
+    for show in (1, 2):
+        call(seats, "add", show, 16)
+    ended: list[str | None] = []
+    both = threading.Barrier(2)
+
+    def take(order: list[int]) -> None:
+        with psycopg.connect(dsn) as session:
+            session.execute("set deadlock_timeout = '20 ms'; set statement_timeout = '30 s'")
+            assert call(session, "take", order[0], 15)
+            both.wait(30)
+            try:
+                assert call(session, "take", order[1], 15)
+                session.commit()
+            except errors.DeadlockDetected as error:
+                session.rollback()
+                ended.append(error.sqlstate)
+
+    with in_background(partial(take, [1, 2]), partial(take, [2, 1])):
+        pass
+    assert ended == ["40P01"]
+    assert has(seats) == {1: (1, 0), 2: (1, 0)}
+    assert problems(seats) == []
+    assert not call(seats, "take_all", [2, 1], [1, 2])
+    assert call(seats, "take_all", [2, 1], [1, 1])
+
+
 def test_refused_take_leaves_nothing_locked(seats: psycopg.Connection, dsn: str) -> None:
     """A take gives back what it has gathered, although its transaction stays open."""
     call(seats, "add", 7, 32)

@@ -68,7 +68,8 @@ begin
         -- hide the text after the type.
         begin
             _base := case when _column.type !~ '--|/\*' then to_regtype(_column.type) end;
-        exception when syntax_error or invalid_parameter_value or undefined_object or invalid_schema_name then
+        exception when syntax_error or invalid_parameter_value or numeric_value_out_of_range or undefined_object
+            or invalid_schema_name then
             null;
         end;
         perform pgcombine_internal.require(_base is not null, 'PC003',

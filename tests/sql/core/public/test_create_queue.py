@@ -60,6 +60,7 @@ WRONG = {
     "value: unknown combiner": {"value": ["n bigint nosuch"]},
     "value: two-word type only": {"value": ["n double precision"]},
     "value: unknown type": {"value": ["n bigitn sum"]},
+    "value: a precision that is no integer": {"value": ["n numeric(99999999999) sum"]},
     "value: comment": {"value": ["n bigint -- sum"]},
     "combiner: sum of text": {"value": ["n text sum"]},
     "combiner: sum of dates": {"value": ["n date sum"]},
