@@ -34,7 +34,13 @@ from support.servers import with_database
 from support.wait import eventually
 
 # small, so that five servers fit in memory
-SETTINGS = SMALL | {"max_connections": "60", "max_wal_size": "128MB", "wal_level": "replica"}
+SETTINGS = SMALL | {
+    "max_connections": "60",
+    "max_prepared_transactions": "40",
+    "max_wal_size": "128MB",
+    "track_commit_timestamp": "on",
+    "wal_level": "replica",
+}
 
 
 NEW = f"create database {{}} template {TEMPLATE} strategy file_copy"

@@ -25,6 +25,7 @@ SETTINGS = {
     "max_wal_size": "256MB",  # the files may be in memory
     "max_connections": "200",
     "max_prepared_transactions": "10",
+    "track_commit_timestamp": "on",
     "jit": "on",
 }
 

@@ -15,9 +15,10 @@ def test_server_has_the_settings_that_tests_rely_on(server: Server) -> None:
         row = conn.execute(
             "select current_setting('max_connections')::int >= 200,"
             " current_setting('max_prepared_transactions')::int >= 10,"
+            " current_setting('track_commit_timestamp')::bool,"
             " (select rolsuper from pg_roles where rolname = current_user)"
         ).fetchone()
-    assert row == (True, True, True)
+    assert row == (True, True, True, True)
 
 
 def test_databases_are_separate_and_dropped(server: Server) -> None:
