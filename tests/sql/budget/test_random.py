@@ -29,6 +29,7 @@ def test_random_sessions(seats: psycopg.Connection, dsn: str) -> None:
     [
         ("_hold.amount - $2 where", "_hold.amount where"),
         ("pgcombine_internal.split_amount(_sum - $2,", "pgcombine_internal.split_amount(_sum,"),
+        ("select {keys}, amount from ended", "select {keys}, 2 * amount from ended"),
     ],
 )
 def test_mutants_are_detected(seats: psycopg.Connection, dsn: str, old: str, new: str) -> None:
