@@ -103,8 +103,9 @@ class Crowd(Run):
 
     def crowd(self, sessions: int, *others: Callable[[random.Random], None]) -> Crowd:
         self.run(*[self.take_part] * sessions, self.watch, self.disturb, *others)
-        if not self.wrong:
-            with self.connect() as conn:
+        with self.connect() as conn:
+            self.settle(conn)
+            if not self.wrong:
                 self.check(conn)
         return self
 
@@ -249,12 +250,15 @@ class Crowd(Run):
             if min(available, held) < 0 or [available, held] * 2 != others:
                 self.fail(f"{show} has {available} and {held}, but the queue and the ledger have {others}")
 
-    def check(self, conn: psycopg.Connection) -> None:
-        """End what is left of the sessions, let all holds expire, and compare."""
+    def settle(self, conn: psycopg.Connection) -> None:
+        """End what is left of the sessions. A database with prepared transactions can't be dropped."""
         chance = random.Random(self.seed)
         left = "select count(*) from pg_stat_activity where application_name = 'crowd' and datname = current_database()"
         eventually(lambda: one(conn, left) == 1, what="the sessions have ended")
         eventually(lambda: not self.end_prepared(conn, f"{conn.info.dbname} ", chance), what="nothing is prepared")
+
+    def check(self, conn: psycopg.Connection) -> None:
+        """Let all holds expire, and compare."""
         self.look(conn)
         conn.execute("update pgcombine.seats_holds set expires = now()")
         conn.execute("call pgcombine.drain('seats')")

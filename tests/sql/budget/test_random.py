@@ -8,7 +8,9 @@ import psycopg
 import pytest
 from support.budgets import call
 from support.mutants import mutate_functions
+from support.queues import one
 from support.sessions import workers
+from support.wait import eventually
 
 from .crowd import NOTE, Crowd
 
@@ -41,9 +43,10 @@ def test_mutants_are_detected(seats: psycopg.Connection, dsn: str, old: str, new
 def false_refusal(crowd: Crowd, conn: psycopg.Connection) -> None:
     """A take refuses although the transaction that has the rest rolls back, and another one truly has too little."""
     mutate_functions(conn, "if _chips is null then\n            if", "if _chips is null then return false; if")
+    added = one(conn, "select max(tx::text::bigint) from ledger")
+    eventually(lambda: crowd.look(conn) or crowd.seen[-1][0] > added, what="older transactions have ended")
     with crowd.connect() as other, other.transaction(force_rollback=True):
         call(other, "take", 1, 200)
-        crowd.look(conn)
         assert not crowd.attempt(conn, {1: 101}, "take", 1, 101)
         assert not crowd.attempt(conn, {2: 100, 1: 101}, "take_all", [2, 1], [100, 101])
         assert not crowd.attempt(conn, {1: 301}, "take", 1, 301)
@@ -80,7 +83,6 @@ def test_model_notices(
     seats: psycopg.Connection, dsn: str, wrong: Callable[[Crowd, psycopg.Connection], None], told: list[str]
 ) -> None:
     crowd = Crowd(lambda: dsn, 0, [])
-    seats.execute("set application_name = 'crowd'")
     wrong(crowd, seats)
     crowd.check(seats)
     found = sorted(crowd.wrong)
