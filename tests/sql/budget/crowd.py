@@ -188,8 +188,8 @@ class Crowd(Run):
                 for each in shows:
                     conn.execute(NOTE, (each, -amount, 0, None))
         elif what == "hold":
-            hold = f"{show} {next(self.numbers)}"
-            if self.attempt(conn, {show: amount}, "hold", show, amount, hold, chance.choice(["20 ms", "10 min"])):
+            hold, limit = f"{show} {next(self.numbers)}", chance.choice(["20 ms", "10 min"])
+            if self.attempt(conn, {show: amount}, "hold", show, amount, hold, limit, wait=chance.random() < 0.8):
                 conn.execute(NOTE, (show, -amount, amount, hold))
                 self.holds.append(hold)
         elif self.holds:

@@ -30,7 +30,7 @@ def test_random_sessions(seats: psycopg.Connection, dsn: str) -> None:
     ("old", "new"),
     [
         ("_hold.amount - $2 where", "_hold.amount where"),
-        ("pgcombine_internal.split_amount(_sum - $2,", "pgcombine_internal.split_amount(_sum,"),
+        ("split_amount((_sum - $2)::bigint", "split_amount(_sum::bigint"),
         ("select {keys}, amount from ended", "select {keys}, 2 * amount from ended"),
     ],
 )
