@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from pgcombine.web.charts import CHART, DURATIONS, Chart, Format, drawn
+from pgcombine.web.charts import CHART, DURATIONS, SPARK, Chart, Format, drawn
 from pgcombine.web.history import EVERY, History, Point
 
 HOUR = 3600.0
@@ -68,15 +68,25 @@ class Charts:
         return per_second(self._minutes, self._points, name, self._row, self._now)
 
 
+class _Axes(NamedTuple):
+    """When charts of a format were drawn, and when those of the lag and those of rates begin, in seconds since 1970."""
+
+    at: float
+    began: float
+    first: float
+
+
 class Lines:
-    """The charts of all queues. All readers share charts, for EVERY seconds."""
+    """The charts of all queues. All readers share charts for EVERY seconds, and small ones for an interval of the axis.
+
+    A small chart shows no present value, so drawing it more often would change it little.
+    """
 
     def __init__(self, history: History, *, clock: Callable[[], float] = time.time) -> None:
         self._history = history
         self._clock = clock
         self._lock = threading.Lock()
-        self._charts: dict[tuple[str, Format], Charts] = {}
-        self._at = 0.0
+        self._charts: dict[Format, tuple[_Axes, dict[str, Charts]]] = {}
 
     def charts(self, row: Mapping[str, Any], form: Format = CHART) -> Charts:
         """Return the charts of a queue from its row of ``web_queues``. Raises the errors of :meth:`History.minutes`."""
@@ -84,22 +94,28 @@ class Lines:
         queue = row["queue"]
         with self._lock:
             now = self._clock()
-            if now - self._at >= EVERY:
+            axes, charts = self._charts.get(form, (_Axes(0, 0, 0), {}))
+            if now - axes.at >= (max(EVERY, (axes.at - axes.began) / form.parts) if form == SPARK else EVERY):
                 began = self._history.began
-                self._charts, self._at = {}, now
-                self._began = now - max(SHORTEST, min(HOUR, now - began))
-                self._first = since((minute for one in minutes.values() for minute in one), now, began)
-            if (queue, form) not in self._charts:
-                self._charts[queue, form] = Charts(
+                first = since((minute for one in minutes.values() for minute in one), now, began)
+                axes, charts = _Axes(now, now - max(SHORTEST, min(HOUR, now - began)), first), {}
+                self._charts[form] = axes, charts
+            if queue not in charts:
+                charts[queue] = Charts(
                     row,
                     self._history.points(queue),
                     minutes.get(queue, ()),
-                    began=self._began,
-                    first=self._first,
-                    now=self._at,  # also of charts that are drawn later, so that all have the same axes of time
+                    began=axes.began,
+                    first=axes.first,
+                    now=axes.at,  # also of charts that are drawn later, so that all have the same axes of time
                     form=form,
                 )
-            return self._charts[queue, form]
+            return charts[queue]
+
+    def incoming(self, queue: str) -> float | None:
+        """Return the last point of :func:`arriving`, or None. Raises the errors of :meth:`History.points`."""
+        found = arriving(self._history.points(queue)[-round(WINDOW / EVERY) - 2 :])
+        return found[-1][1] if found else None
 
 
 def since(minutes: Iterable[Mapping[str, Any]], now: float, began: float) -> float:

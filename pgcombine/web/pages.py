@@ -128,7 +128,8 @@ def overview(request: Request) -> Response:
     drawn = {
         row["queue"]: site.lines.charts(row, charts.CHART if row["queue"] in large else charts.SPARK) for row in rows
     }
-    arriving = [rate for one in drawn.values() if (rate := one.rates.lines[1].last) is not None]
+    incoming = {row["queue"]: site.lines.incoming(row["queue"]) for row in rows}
+    known = [rate for rate in incoming.values() if rate is not None]
 
     def read(connection: Connection) -> dict[str, Any]:
         held = [row["queue"] for row in panels if row["quarantined_keys"]]
@@ -147,7 +148,8 @@ def overview(request: Request) -> Response:
         others=[row for row in queues if row["queue"] not in large],
         all=rows,
         charts=drawn,
-        incoming=sum(arriving) if arriving else None,
+        incoming=incoming,
+        arriving=sum(known) if known else None,
         find=wanted,
         worst=max(rows, key=lambda row: float(row["lag_seconds"]), default=None),
         troubles=TROUBLES,

@@ -213,6 +213,13 @@ def test_charts_of_all_queues_have_the_same_axes() -> None:
     assert [first.lag.across, first.rates.across] == [second.lag.across, second.rates.across]
     assert [line.last for line in second.rates.lines] == [2.0, 1.0]
     assert (second.lag.lines[0].last, second.pending.lines[0].last, second.changes.lines[0].last) == (1, 1, 3)
+    small = lines.charts(row | {"queue": "a"}, SPARK)
+    assert lines.incoming("a") == 1.0
+    now = 3670
+    assert lines.charts(row | {"queue": "a"}, SPARK) is small, "less than an interval of its axis is new"
+    assert lines.charts(row | {"queue": "a"}).lag.begin > first.lag.begin
+    now = 3690
+    assert lines.charts(row | {"queue": "a"}, SPARK) is not small
 
 
 def test_arriving_updates_are_averaged_over_a_minute() -> None:
