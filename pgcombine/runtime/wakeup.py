@@ -307,6 +307,8 @@ class QueueListener(Listener):
 
     def _woken(self, heard: set[str] | None) -> None:
         self._heard |= self._queues_of(heard or ())
+        if heard and _CREATED in heard:
+            self._listen()  # so that the next poll covers the new queue
 
     @staticmethod
     def _queues_of(channels: Iterable[str]) -> set[str]:

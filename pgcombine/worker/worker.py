@@ -242,8 +242,8 @@ class Worker(Background):
             found = found or dispatcher.poll(connection, listener.queues(busy=rounds > 0))
             worked = False
             if found:
-                listener.found_work_in({queue for queue, _ in found})
                 dispatcher.dispatch(found)
+                listener.found_work_in({queue for queue, _ in found})
                 dispatcher.wait(stop, STOP_CHECK, self.heartbeat.beat)
                 worked, found = dispatcher.passes > 0, []
             rounds = rounds + 1 if worked else 0
