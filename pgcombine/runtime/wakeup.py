@@ -193,14 +193,16 @@ class Listener(ABC):
         poller.register(self._connection.fileno(), select.POLLIN)
         if self._waker is not None:
             poller.register(self._waker.fileno(), select.POLLIN)
+        ready = True  # notifications may have come with an answer
         while not stop.is_set():
-            woken = self._waker is not None and self._waker.drain()
-            heard = self._notified()
-            if woken or heard:
-                return heard
+            if ready:
+                woken = self._waker is not None and self._waker.drain()
+                heard = self._notified()
+                if woken or heard:
+                    return heard
             if (remaining := deadline - time.monotonic()) <= 0:
                 return None
-            poller.poll(1000 * min(remaining, STOP_CHECK))
+            ready = bool(poller.poll(1000 * min(remaining, STOP_CHECK)))
         return set()
 
     def _notified(self) -> set[str]:

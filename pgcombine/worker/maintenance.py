@@ -22,7 +22,7 @@ from pgcombine.runtime.wakeup import Turns
 
 log = logging.getLogger("pgcombine.worker")
 
-ROUND_SECONDS = 0.1  # the pause between two looks for due tasks, and between two checks for a new round (see Reclaim)
+ROUND_SECONDS = 0.1  # the pause between two checks for a new round (see Reclaim)
 RECLAIM_EVERY_SECONDS = 1.0
 RECENT_SECONDS = 60.0
 TRIM_EVERY_SECONDS = 60.0
@@ -30,7 +30,7 @@ SMALL_SEGMENT = 128 * 1024  # bytes; a segment up to this size may keep combined
 POST_RESTORE_EVERY_SECONDS = 1.0
 BACKLOG_EVERY_SECONDS = 1.0
 CLEAN_EVERY_SECONDS = 600.0
-UPKEEP_EVERY_SECONDS = 0.5
+UPKEEP_EVERY_SECONDS = 0.5  # also the pause between two looks for due tasks
 OLD_SECONDS = 60.0  # the age from which a snapshot counts as old, by default
 WATCH_EVERY_SECONDS = 60.0
 
@@ -114,6 +114,11 @@ class Reclaim:
         self._turns = Turns()
         self._next_turn = self._next_trim = 0.0
 
+    @property
+    def active(self) -> bool:
+        """Whether a queue may begin a new round."""
+        return bool(self._passed_over)
+
     def passed_over(self, queue: str) -> None:
         """Record that a pass has combined updates of a queue."""
         self._passed_over[queue] = time.monotonic()
@@ -130,10 +135,11 @@ class Reclaim:
             every = "select queue from pgcombine.queue"
             turn = self._turns.next(lambda: self._queues or [name for (name,) in connection.execute(every)])
             names = [name for name in turn if name not in self._passed_over]
-            for name in unreclaimed(connection, names, 0):
+            found = unreclaimed(connection, names, 0)
+            for name in found:
                 reclaim(connection, name)
             # ``reclaim`` leaves a segment that a session reads. The entry in _passed_over makes further calls follow.
-            for name in unreclaimed(connection, names):
+            for name in unreclaimed(connection, found) if found else ():
                 self._passed_over.setdefault(name, now)
         for queue, when in list(self._passed_over.items()):
             if when < now - RECENT_SECONDS:
@@ -167,15 +173,16 @@ def upkeep(connection: Connection) -> None:
     The table ``pgcombine.hook`` has these queries. A statement is repeated while one of its rows is true. If a
     statement fails, the error is logged and the others still run, unless the connection is closed.
     """
-    for (hook,) in connection.execute("select query from pgcombine.hook where event = 'upkeep'").fetchall():
-        for (statement,) in connection.execute(hook.encode()).fetchall():
-            try:
-                while any(more for (more,) in connection.execute(statement.encode()).fetchall()):
-                    pass
-            except psycopg.Error as error:
-                if connection.closed:
-                    raise
-                log.warning("upkeep.failed statement=%s reason=%s", statement, first_line(error))
+    all_hooks = "select string_agg(query, e'\n union all ') from pgcombine.hook where event = 'upkeep'"
+    (hooks,) = one(connection, all_hooks)
+    for (statement,) in connection.execute(hooks.encode()).fetchall() if hooks else ():
+        try:
+            while any(more for (more,) in connection.execute(statement.encode()).fetchall()):
+                pass
+        except psycopg.Error as error:
+            if connection.closed:
+                raise
+            log.warning("upkeep.failed statement=%s reason=%s", statement, first_line(error))
 
 
 def old_snapshots(connection: Connection, older_than: float = OLD_SECONDS) -> list[dict[str, Any]]:

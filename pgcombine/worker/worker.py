@@ -42,7 +42,7 @@ from pgcombine.runtime.reconnect import not_ready, retry, unreachable, when_read
 from pgcombine.runtime.wakeup import STOP_CHECK, QueueListener, Waker, pooled
 from pgcombine.worker import maintenance, python_pass
 from pgcombine.worker.dispatcher import Bucket, Dispatcher
-from pgcombine.worker.maintenance import OLD_SECONDS, ROUND_SECONDS, Maintenance, Reclaim
+from pgcombine.worker.maintenance import OLD_SECONDS, ROUND_SECONDS, UPKEEP_EVERY_SECONDS, Maintenance, Reclaim
 from pgcombine.worker.passes import NAME, STATEMENT_TIMEOUT_SECONDS, open_connection
 from pgcombine.worker.rights import require_work, warn_of_superuser
 from pgcombine.worker.totals import Pass, Totals
@@ -134,7 +134,7 @@ class Worker(Background):
             Maintenance("post_restore", maintenance.POST_RESTORE_EVERY_SECONDS, maintenance.post_restore),
             Maintenance("reclaim", ROUND_SECONDS, self._reclaim.do),
             Maintenance("backlog", maintenance.BACKLOG_EVERY_SECONDS, self._check_backlog),
-            Maintenance("upkeep", maintenance.UPKEEP_EVERY_SECONDS, maintenance.upkeep),
+            Maintenance("upkeep", UPKEEP_EVERY_SECONDS, maintenance.upkeep),
             Maintenance("clean", maintenance.CLEAN_EVERY_SECONDS, maintenance.clean),
         )
         self._watch = schema.VersionWatch()
@@ -269,7 +269,7 @@ class Worker(Background):
             self._watch.check(connection)
             for task in self._maintenance:
                 task.run_if_due(connection)
-            stop.wait(ROUND_SECONDS)
+            stop.wait(ROUND_SECONDS if self._reclaim.active else UPKEEP_EVERY_SECONDS)
 
     def _check_backlog(self, connection: Connection) -> None:
         for queue in self.queues or (None,):
