@@ -30,16 +30,23 @@ def test_budget_is_right_after_kill_9(filled: Filled, tmp_path: Path) -> None:
             make_budget(conn, notify=False)
         crowd = Crowd(lambda: server.direct, seconds(20), [*HAPPEN, "workers killed", "servers killed"])
 
+        def worker_works(chance: random.Random) -> None:
+            """Wait until a worker has returned another hold, and a little longer."""
+            before = crowd.figures["expired"]
+            while not crowd.over and crowd.figures["expired"] == before:
+                crowd.wait(0.05)
+            crowd.wait(chance.uniform(0, 2))
+
         def work(chance: random.Random) -> None:
             while not crowd.over:
                 with start_cli("worker", "--dsn", server.direct, stdout=subprocess.DEVNULL) as worker:
-                    crowd.wait(chance.uniform(0.5, 5))
+                    worker_works(chance)
                     worker.kill()
                     crowd.count("workers killed")
 
         def kill(chance: random.Random) -> None:
             while not crowd.over:
-                crowd.wait(chance.uniform(1, 5))
+                worker_works(chance)
                 server.kill()
                 crowd.wait(chance.uniform(0, 0.5))
                 server.start()
