@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, datasource
 
 from pgcombine.errors import PgCombineError
 from pgcombine.spark import foreach_batch, initialize, register, write_jdbc
@@ -35,20 +35,30 @@ def use(spark: Any, dsn: str, directory: Path) -> dict[str, Any]:
     for more in ({"runId": "r"}, {"runId": "r"}, {"preaggregate": "true"}):
         save(words, **more)  # the second write repeats the run of the first
     seen["jdbc"] = [write_jdbc(words, "wc", dsn, "j").applied for _ in range(2)]
+    for rows in (words, words.where("word < 'w5'")):  # the second write replaces the first
+        rows.write.format("pgcombine").options(**options, source="day").mode("overwrite").save()
 
-    def stream(target: Any) -> None:
+    def stream(target: Any, checkpoint: str = "checkpoint") -> None:
         lines = spark.readStream.text(str(directory / "files"))
         counted = lines.selectExpr("explode(split(value, ' ')) as word", "1L as n")
-        writer = counted.writeStream.option("checkpointLocation", str(directory / "checkpoint"))
+        writer = counted.writeStream.option("checkpointLocation", str(directory / checkpoint))
         query = target(writer.trigger(availableNow=True)).start()
         query.awaitTermination()
 
+    def by_format(checkpoint: str, **more: str) -> None:
+        stream(lambda writer: writer.format("pgcombine").options(**options, **more), checkpoint)
+
     (directory / "files").mkdir()
     (directory / "files" / "1.txt").write_text("streamed streamed\n")
-    stream(lambda writer: writer.format("pgcombine").options(**options))
-    for file in (directory / "checkpoint" / "commits").glob("*0*"):
-        file.unlink()  # as if Spark had been killed before it recorded that the batch was complete
-    stream(lambda writer: writer.format("pgcombine").options(**options))
+    if not hasattr(datasource, "DataSourceStreamArrowWriter"):  # PySpark 4.0
+        seen["stream"] = refused(lambda: by_format("checkpoint"))
+    else:
+        by_format("checkpoint")
+        for file in (directory / "checkpoint" / "commits").glob("*0*"):
+            file.unlink()  # as if Spark had been killed before it recorded that the batch was complete
+        by_format("checkpoint")
+        for checkpoint in ("one", "two"):  # the second query is a full refresh
+            by_format(checkpoint, source="files")
     (directory / "files" / "2.txt").write_text("named\n")
     seen["foreach_batch"] = refused(lambda: stream(lambda writer: writer.foreachBatch(foreach_batch("wc", dsn))))
 
