@@ -2,7 +2,7 @@
 
 Pending updates aren't included. If there are some, and the role may see them, a line on the driver's stderr says so.
 The frame has all columns, or those of the option ``columns`` or of ``.schema(…)``. The option ``where`` is a condition
-in SQL, which the server applies. Spark applies the conditions of ``df.where``: in Spark 4, a filter that a Python
+in SQL, which the server applies. Spark applies the conditions of ``df.where``: up to Spark 4.3, a filter that a Python
 source has accepted would also apply to other frames that were made from the same frame. If a column's Spark type can't
 hold a value, such as an infinite date, :class:`QueueError` is raised. ``.schema(…)`` with ``string`` for the column
 reads it as text.

@@ -21,10 +21,10 @@ from pgcombine.spark import session  # noqa: E402
 
 
 def write(
-    spark: Any, sink: str, dsn: str, run_id: str | None, pause: str | None, part: int | None, parts: int, options: Any
+    spark: Any, sink: str, dsn: str, run_id: str | None, pause: str | None, part: int | None, options: Any, **size: int
 ) -> None:
     event = frames.Pause(Path(pause), part).event() if pause else None
-    frames.write(sink, frames.frame(spark, event, parts), dsn, run_id, **options)
+    frames.write(sink, frames.frame(spark, event, **size), dsn, run_id, **options)
 
 
 def executors(spark: Any) -> int:

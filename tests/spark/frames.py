@@ -27,12 +27,12 @@ WRITTEN = {"jdbc": b"INSERT INTO", "copy": b"copy "}  # the statement by which a
 Event = Callable[[int, int], None]
 
 
-def frame(spark: Any, event: Event | None = None, parts: int = PARTS) -> Any:
-    """Return a frame of ``PARTS * ROWS`` rows in ``parts`` parts.
+def frame(spark: Any, event: Event | None = None, parts: int = PARTS, total: int = PARTS * ROWS) -> Any:
+    """Return a frame of ``total`` rows in ``parts`` parts.
 
     Before the last quarter of its rows, each part calls ``event(part, attempt)``.
     """
-    rows = PARTS * ROWS // parts
+    rows = total // parts
 
     def read(part: int) -> Iterator[tuple[str, int]]:
         from pyspark import TaskContext
@@ -48,13 +48,16 @@ def frame(spark: Any, event: Event | None = None, parts: int = PARTS) -> Any:
 
 
 def write(sink: str, frame: Any, dsn: str, run_id: str | None = None, **given: object) -> None:
-    """Write a frame into the queue wc by the sink ``jdbc`` or ``copy``. ``given`` are options by the sink's names."""
+    """Write a frame into the queue wc by the sink ``jdbc`` or ``copy``. ``given`` are options by the sink's names.
+
+    With a ``source``, the frame replaces what this source wrote.
+    """
     if sink == "jdbc":
         write_jdbc(frame, "wc", dsn, run_id, **{"batchsize": 20, **given})
         return
     options = {"queue": "wc", "dsn": dsn, **({"runId": run_id} if run_id else {}), **given}
     with explained():
-        frame.write.format("pgcombine").options(**options).mode("append").save()
+        frame.write.format("pgcombine").options(**options).mode("overwrite" if "source" in given else "append").save()
 
 
 def once(directory: Path, act: Callable[[], None]) -> Callable[[int, int], None]:

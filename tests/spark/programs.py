@@ -14,6 +14,8 @@ import psutil
 from support import eventually
 from support.cli import environment
 
+from .frames import PARTS, ROWS
+
 PROGRAM = Path(__file__).with_name("driver.py")
 
 
@@ -52,11 +54,14 @@ class Program:
         pause: Path | None = None,
         part: int | None = None,
         parts: int = 4,
+        total: int = PARTS * ROWS,
         **options: object,
     ) -> None:
         """Begin to write the frame. With ``pause``, tasks of ``part`` (None: all) wait at a :class:`Pause`."""
         waiting = None if pause is None else str(pause)
-        self._tell(sink=sink, dsn=dsn, run_id=run_id, pause=waiting, part=part, parts=parts, options=options)
+        self._tell(
+            sink=sink, dsn=dsn, run_id=run_id, pause=waiting, part=part, parts=parts, total=total, options=options
+        )
 
     def error(self) -> str | None:
         """Wait for the end of the last call. Returns its error, or None."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -17,13 +20,28 @@ import pytest
 from support import eventually
 from support.homes import SMALL, Filled
 from support.lossy import losing_commit
-from support.queues import make_queue, one
+from support.queues import combine_all, current, make_queue, one, values
 from support.servers import embedded_only
 
 from pgcombine.embedded import EmbeddedServer
 from pgcombine.errors import PgCombineError
 
-from .frames import COPY_FIRST, PARTS, ROWS, SINKS, WRITTEN, Pause, counted, frame, once, write, writers
+from .frames import (
+    COPY_FIRST,
+    LENGTH,
+    PARTS,
+    ROWS,
+    SINKS,
+    WORDS,
+    WRITTEN,
+    Event,
+    Pause,
+    counted,
+    frame,
+    once,
+    write,
+    writers,
+)
 from .programs import Program
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -179,6 +197,66 @@ def test_rows_count_once_after_a_killed_driver(
     assert one(conn, "select pgcombine.backlog('wc')") == PARTS * ROWS * lost
     write(sink, frame(spark, parts=2), dsn, "r")
     counted(conn)
+
+
+@pytest.mark.wc
+@pytest.mark.slow
+@embedded_only
+def test_values_are_the_sums_of_what_each_source_said_last(
+    spark: Any, dsn: str, conn: psycopg.Connection, tmp_path: Path
+) -> None:
+    """Jobs replace what a source said, or take it back. Some are cancelled or fail, and of some the driver is killed.
+
+    Then the source has said all that the job wrote, or what it said before.
+    """
+    chance = random.Random(44)
+    said: dict[str, int] = {}  # the number of rows of each source; the frames' rows are always the same
+
+    def wanted(said: dict[str, int]) -> dict[str, int]:
+        return dict(Counter(f"w{n % WORDS}".ljust(LENGTH, "-") for total in said.values() for n in range(total)))
+
+    def fail(part: int, attempt: int) -> None:
+        raise ValueError("fails for good")
+
+    def job_of(event: Event | None, total: int, source: str) -> None:
+        write("copy", frame(spark, event, total=total), dsn, source=source)
+
+    def begun() -> bool:
+        return bool(one(conn, "select count(*) from pgcombine.spark_load") > loads)
+
+    fates = ["whole", "whole", "whole", "fails", "cancelled", "cancelled", "killed"]
+    chance.shuffle(fates)
+    for number, fate in enumerate([*fates, "whole"]):
+        source, total = chance.choice("ab"), chance.choice([4, 40, PARTS * ROWS, *[0] * (fate == "whole")])
+        after = {**said, source: total}
+        loads = one(conn, "select count(*) from pgcombine.spark_load")
+        if fate == "killed":
+            program = Program(tmp_path / str(number))
+            try:
+                program.write("copy", dsn, total=total, source=source)
+                eventually(begun, timeout=240, what="the load has begun")
+                time.sleep(chance.random())
+            finally:
+                program.kill()
+            eventually(lambda: one(conn, CONNECTED) == 0, what="the driver's sessions have ended")
+        else:
+            with ThreadPoolExecutor(1) as pool:
+                event = fail if fate == "fails" else None
+                job = pool.submit(job_of, event, total, source)
+                if fate == "cancelled":
+                    eventually(lambda job=job: begun() or job.done(), timeout=240, what="the load has begun")
+                    time.sleep(chance.random() / 2)
+                    spark.sparkContext.cancelAllJobs()
+                error = job.exception(timeout=240)
+            assert fate == "cancelled" or (error is None) == (fate == "whole"), error
+        there = current(conn)
+        assert there in ([wanted(after)] if fate == "whole" else [wanted(said), wanted(after)]), (number, fate)
+        said = after if there == wanted(after) else said
+        if chance.random() < 0.5:
+            combine_all(conn)
+    combine_all(conn)
+    assert values(conn) == wanted(said)
+    assert conn.execute("select * from pgcombine.verify_contributions('wc')").fetchall() == []
 
 
 @pytest.mark.wc

@@ -98,6 +98,8 @@ def test_columns_and_conditions_are_pushed_down(spark: Any, dsn: str, conn: psyc
     assert [row.n for row in found] == [9]
     assert frame.where("day = date'2024-01-09'").count() == 9
     assert frame.where("word = 'w7' or n = 8").count() == 2
+    both = frame.where("word = 'w7'").union(frame.where("word = 'w8'"))  # two frames from one: each keeps its filter
+    assert sorted(row.n for row in both.select("n").collect()) == [7, 8]
 
 
 @pytest.mark.wc

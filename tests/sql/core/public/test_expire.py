@@ -75,6 +75,14 @@ def test_a_late_update_for_an_expired_key_is_never_seen(conn: psycopg.Connection
     assert history(conn) == []
 
 
+def test_an_expired_key_starts_anew(conn: psycopg.Connection) -> None:
+    make_queue(conn, expire_when="n >= 5")
+    for n, there in ((5, {}), (1, {"a": 1}), (4, {}), (2, {"a": 2})):
+        add(conn, {"a": n})
+        combine_all(conn)
+        assert values(conn) == there
+
+
 def test_pass_over_an_update_removes_its_expired_key(conn: psycopg.Connection) -> None:
     expiring(conn)
     put(conn, 3, 1)
