@@ -1,7 +1,10 @@
 -- pgcombine_internal.budget_functions(budget) → (name, parameters, result, options, body, comment)
 -- Returns the functions of a budget, a row for each (see create_budget). The public ones run with their owner's rights,
 -- so that nothing else changes chips. <budget>_gather only takes from chips. Each of its statements has a new snapshot:
---   1. It takes from a free chip. _take does that first, since the call is hot.
+--   1. It takes from a free chip. _take does that first, since the call is hot. It begins at a random chip, so that it
+--      passes few chips in use, and few dead versions of a chip. Chips are 1 to 4e18, so that some chip almost always
+--      follows 3e18. If another session has just made the version that is locked, the update doesn't find its ctid, and
+--      the next statement tries again.
 --   2. It refuses if all chips as they were committed don't suffice, whatever the transactions in progress do.
 --   3. It gathers free chips, the largest first. Two sessions could each get a half, so the second waits for the first
 --      at the gate: the chip 0, which nobody sees, since its transaction deletes it. The unique index makes the second
@@ -50,8 +53,8 @@ declare
     end if;';
     _larger constant text := '
     update {chips} c set amount = c.amount - {n}
-    where {same} and c.chip = (
-        select c.chip from {chips} c where {same} and c.amount > {n}
+    where c.ctid = (
+        select c.ctid from {chips} c where {same} and c.amount > {n}{from}
         order by c.chip limit 1 for no key update skip locked)';
     _naming constant text := '
         insert into {holds} (hold, {keys}, amount, expires) values ({hold}, {given}, {n}, clock_timestamp() + {limit})
@@ -61,8 +64,9 @@ begin
     return query
     select f.name, f.parameters, f.result, f.options, E'\n#variable_conflict use_column' || pgcombine_internal.fill(
         f.body, _parts || jsonb_build_object('checked', pgcombine_internal.fill(_checked, _parts),
-        'larger', pgcombine_internal.fill(_larger, _parts), 'naming', pgcombine_internal.fill(_naming, _parts))),
-        f.comment
+        'naming', pgcombine_internal.fill(_naming, _parts),
+        'larger', pgcombine_internal.fill(_larger, _parts || '{"from": ""}'),
+        'larger_from', pgcombine_internal.fill(_larger, _parts || '{"from": " and c.chip >= _from"}'))), f.comment
     from (values
         ('_add', format('%s, amount %s', _key, _bare), 'void', _definer, '
 begin{checked}
@@ -73,7 +77,9 @@ begin{checked}
 end
 ', 'Adds an amount to a key. Waits for nobody.'),
         ('_take', format('%s, amount %s, wait boolean default true', _key, _bare), 'boolean', _definer, '
-begin{checked}{larger};
+declare
+    _from constant bigint := (3e18 * random())::bigint;
+begin{checked}{larger_from};
     if not found and not {gather}({given}, {n}, {wait}) then
         return false;
     end if;
@@ -185,8 +191,8 @@ begin
             return false;
         end if;
         delete from {chips} c
-        where {same} and c.chip = (
-            select c.chip from {chips} c where {same} and c.amount = {n}
+        where c.ctid = (
+            select c.ctid from {chips} c where {same} and c.amount = {n}
             order by c.chip limit 1 for no key update skip locked);
         if found then
             return true;

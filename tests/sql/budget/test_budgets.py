@@ -356,7 +356,7 @@ def test_verify_finds_a_difference(seats: psycopg.Connection) -> None:
     call(seats, "add", 7, 10)
     assert problems(seats) == []
     seats.execute("insert into pgcombine.seats_updates (show, available) values (8, 1)")
-    seats.execute("update pgcombine.seats_chips set amount = amount + 1 where chip = 1")
+    seats.execute("insert into pgcombine.seats_chips (show, amount) values (7, 1)")
     assert len(problems(seats)) == 2
     assert one(seats, "select count(*) from pgcombine.verify('seats')") == 2
 

@@ -218,7 +218,9 @@ def test_mutant_that_refuses_by_an_old_snapshot_is_detected(seats: psycopg.Conne
         left_by_a_gatherer(seats, dsn)
 
 
-@pytest.mark.parametrize("place", ["c.amount > $2\n        order by c.chip limit 1", "order by c.amount desc, c.chip"])
+@pytest.mark.parametrize(
+    "place", ["c.chip >= _from\n        order by c.chip limit 1", "order by c.amount desc, c.chip"]
+)
 def test_mutant_that_waits_is_detected(seats: psycopg.Connection, dsn: str, place: str) -> None:
     mutate_functions(seats, f"{place} for no key update skip locked", f"{place} for update")
     with pytest.raises(errors.LockNotAvailable):
@@ -244,12 +246,10 @@ def test_mutant_that_keeps_ended_holds_is_detected(seats: psycopg.Connection, ds
 
 def left_by_a_gatherer(conn: psycopg.Connection, dsn: str) -> None:
     """A take waits for a chip. The transaction that used it leaves a new chip with the rest, which suffices."""
-    call(conn, "add", 7, 5)
-    conn.execute("update pgcombine.seats_chips set amount = 5 where chip = 1")
-    conn.execute("delete from pgcombine.seats_chips where chip > 1")
+    refill(conn, 5, 1)
     call(conn, "add", 8, 1)
     with psycopg.connect(dsn) as first, psycopg.connect(dsn) as second:
-        first.execute("delete from pgcombine.seats_chips where chip = 1")
+        first.execute("delete from pgcombine.seats_chips where show = 7")
         first.execute("insert into pgcombine.seats_chips (show, amount) values (7, 3)")
         with in_background(lambda: call(second, "take", 7, 2)) as (taken,):
             waits(conn, second.info.backend_pid)
