@@ -17,7 +17,7 @@ from support.states import raises_state
 from support.wait import eventually
 
 from pgcombine import CombineQueue, schema
-from pgcombine.errors import InvalidUpdateError, QueueNotFoundError
+from pgcombine.errors import InvalidDefinitionError, InvalidUpdateError, QueueNotFoundError
 
 pytestmark = with_contrib
 
@@ -52,6 +52,13 @@ def test_front_is_used_as_a_queue(front: psycopg.Connection, nodes: list[str]) -
     combine_nodes(nodes)
     assert dict(front.execute("select word, n from pgcombine.wc_values").fetchall()) == expected
     assert current(front) == expected
+
+
+def test_front_takes_no_contributions(front: psycopg.Connection) -> None:
+    with raises_state("PC003", "elsewhere", "each of them"):
+        front.execute("select pgcombine.contribute('wc', 's', '[]')")
+    with pytest.raises(InvalidDefinitionError, match="elsewhere"):
+        CombineQueue("wc").contribute(front, "s", [("a", 1)])
 
 
 def test_python_uses_a_front_as_a_queue(front: psycopg.Connection, dsn: str, nodes: list[str]) -> None:

@@ -6,8 +6,8 @@
 -- Runs with its owner's rights, for roles that may enqueue. Such a role needs the privilege to insert into all columns
 -- of <queue>_updates, and no row security policies there may apply to it, since the owner's rights ignore both.
 -- Tables written: pgcombine.queue, component_table.
--- Errors: PC001 unknown queue; PC002 a relation <queue>_contributions exists; PC003 a combiner without a difference;
--- 40001 the queue was changed since the snapshot; 42501 the caller lacks the right to enqueue.
+-- Errors: PC001 unknown queue; PC002 a relation <queue>_contributions exists; PC003 a combiner without a difference,
+-- or a front; 40001 the queue was changed since the snapshot; 42501 the caller lacks the right to enqueue.
 create or replace function pgcombine_internal.open_contributions(queue text)
 returns pgcombine.queue
 language plpgsql
@@ -19,11 +19,17 @@ set quote_all_identifiers = off
 as $$
 declare
     _role constant name := pgcombine_internal.caller();
-    _queue pgcombine.queue := pgcombine_internal.require_queue(queue);
-    _updates constant regclass := format('pgcombine.%I', _queue.queue || '_updates');
-    _table constant text := format('pgcombine.%I', _queue.queue || '_contributions');
+    _queue pgcombine.queue;
+    _updates constant regclass := to_regclass(format('pgcombine.%I', queue || '_updates'));
+    _table constant text := format('pgcombine.%I', queue || '_contributions');
     _column pgcombine.queue_column;
 begin
+    select q.* into _queue from pgcombine.queue q where q.queue = open_contributions.queue;
+    if not found then
+        perform pgcombine_internal.enqueue_elsewhere(queue, null, '[]');
+        raise exception '"%" takes no contributions: its queues are elsewhere', queue
+            using errcode = 'PC003', hint = 'contribute to these queues: to each of them, the updates of its keys';
+    end if;
     perform pgcombine_internal.require_right(_queue.queue, 'enqueue', _role);
     if pgcombine_internal.under_policies(_updates, _role) or exists (
         -- by number: PostgreSQL may evaluate the privilege first, for columns of other queues, whose names would raise

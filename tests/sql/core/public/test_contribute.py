@@ -293,6 +293,14 @@ def test_overflows_are_errors(conn: psycopg.Connection, put: Contribute) -> None
     assert current(conn) == {"a": -2}
 
 
+def test_sum_of_contributions_beyond_the_range_is_a_problem(conn: psycopg.Connection) -> None:
+    make_queue(conn, value=["n smallint sum"], delete_when=None)
+    add(conn, {"a": -1})
+    contribute(conn, "s", [{"word": "a", "n": 32767}, {"word": "b", "n": 1}])
+    contribute(conn, "t", {"word": "a", "n": 1})
+    assert problems(conn) == ["key (a): n is 32767, not 32768"]
+
+
 @pytest.mark.wc
 @pytest.mark.parametrize(
     ("source", "updates", "state", "named"),
@@ -344,6 +352,17 @@ def test_other_combiners_are_refused(conn: psycopg.Connection, combiner: str) ->
     with pytest.raises(InvalidDefinitionError, match="takes no contributions"):
         CombineQueue("wc").contribute(conn, "s", [])
     assert one(conn, "select contribution from pgcombine.queue") is None
+
+
+def test_component_that_takes_updates_elsewhere_is_refused(conn: psycopg.Connection) -> None:
+    """Such as a front: its updates go to other databases, which may commit without this one."""
+    hook = "select case when $1 = 'front' then 0::bigint end -- $2, $3"
+    conn.execute("insert into pgcombine.hook (event, query) values ('enqueue', %s)", (hook,))
+    assert one(conn, "select pgcombine.enqueue('front', '[]')") == 0
+    with raises_state("PC003", '"front" takes no contributions', "elsewhere"):
+        contribute(conn, "s", [], "front")
+    with raises_state("PC001", '"fron"'):
+        contribute(conn, "s", [], "fron")
 
 
 def test_combiner_of_a_user_may_have_a_difference(conn: psycopg.Connection) -> None:
