@@ -3,12 +3,11 @@
 -- between tests.
 -- Feeds and destinations get a deletion of each key. Observers get nothing. A tier keeps what it has: truncate it
 -- afterwards.
--- The function waits for the queue's writers, readers and passes, no longer than lock_timeout allows. It can deadlock
--- with a transaction that reads the queue twice (40P01).
+-- The function waits for the queue's writers, readers and passes, no longer than lock_timeout allows.
 -- Tables written: <queue>_updates, <queue>_values, <queue>_quarantine, <queue>_quarantine_keys, <queue>_contributions,
 -- quarantined_key, failure, token, contribution, sample; those of components.
 -- Errors: PC001 unknown queue; PC003 the isolation level isn't read committed; 42501 the caller doesn't own the queue;
--- 55P03 the tables weren't free within lock_timeout.
+-- PC006 the tables weren't free within lock_timeout.
 create or replace function pgcombine.truncate_queue(queue text)
 returns void
 language plpgsql
@@ -22,7 +21,7 @@ begin
     for _query in select h.query from pgcombine.hook h where h.event = 'truncate' loop
         execute _query using _queue;
     end loop;
-    execute format('lock table pgcombine.%I, pgcombine.%I', _queue || '_updates', _queue || '_values');
+    perform pgcombine_internal.await_tables(_queue);
     execute ( -- the partitions, since triggers guard the two tables
         select format('truncate pgcombine.%I, pgcombine.%I, ', _queue || '_quarantine', _queue || '_quarantine_keys')
             || string_agg(r.name::text, ', ')

@@ -23,11 +23,6 @@ declare
     _problem text;
     _hint text;
     _removal text;
-    _attempt integer := 0;
-    _until constant timestamptz := (
-        select case when s.setting = '0' then 'infinity'
-            else clock_timestamp() + s.setting::bigint * interval '1 ms' end
-        from pg_settings s where s.name = 'lock_timeout');
 begin
     perform pgcombine_internal.require_owner();
     -- the rows of other tables go by the triggers of foreign keys
@@ -60,14 +55,7 @@ begin
         end loop;
     end loop;
 
-    while not pgcombine_internal.lock_tables(_queue, _attempt, wholly) loop
-        _attempt := _attempt + 1;
-        if clock_timestamp() > _until then
-            raise exception 'the tables of queue "%" were in use all the time', _queue using errcode = 'PC006',
-                hint = 'nothing was changed; look for long transactions in pg_stat_activity, or set lock_timeout to a '
-                    'longer time';
-        end if;
-    end loop;
+    perform pgcombine_internal.await_tables(_queue, wholly);
 
     -- From here on no session enqueues or combines, so the count below stays right.
     _pending := pgcombine.backlog(_queue);

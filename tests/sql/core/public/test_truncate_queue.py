@@ -122,6 +122,30 @@ def test_an_update_at_the_same_time_is_wholly_discarded_or_counts(
     assert conn.execute("select * from pgcombine.verify('wc')").fetchall() == []
 
 
+@pytest.mark.wc
+@pytest.mark.parametrize("first", ["table pgcombine.wc_values", "table pgcombine.wc_pending"])
+def test_transaction_that_uses_the_queue_twice_is_waited_for(conn: psycopg.Connection, dsn: str, first: str) -> None:
+    """In any order: a wait for one table while another one is locked would be a deadlock."""
+    combine(conn, {"a": 1})
+    with psycopg.connect(dsn) as reader, psycopg.connect(dsn, autocommit=True) as other:
+        reader.execute(first.encode())
+        with in_background(lambda: other.execute("select pgcombine.truncate_queue('wc')")):
+            waits(conn, other.info.backend_pid)
+            assert current(reader) == {"a": 1}
+            add(reader, {"a": 1})
+            reader.commit()
+    assert conn.execute(LEFT).fetchone() == (0, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.wc
+def test_wait_for_a_reader_ends_at_lock_timeout(conn: psycopg.Connection, dsn: str) -> None:
+    with psycopg.connect(dsn) as reader:
+        current(reader)
+        conn.execute("set lock_timeout = '100ms'")
+        with raises_state("PC006"):
+            conn.execute("select pgcombine.truncate_queue('wc')")
+
+
 @embedded_only
 def test_writers_and_workers_at_the_same_time(conn: psycopg.Connection, dsn: str) -> None:
     """Each transaction adds 1 to two keys, so both have the same value whenever the queue is truncated."""
