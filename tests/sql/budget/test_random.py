@@ -57,7 +57,7 @@ def false_refusal(crowd: Crowd, conn: psycopg.Connection) -> None:
 
 
 def too_much(crowd: Crowd, conn: psycopg.Connection) -> None:
-    conn.execute("update pgcombine.seats_chips set amount = amount + 1 where show = 1 and chip = 1")
+    conn.execute("insert into pgcombine.seats_chips (show, amount) values (1, 1)")
 
 
 def taken_before_it_was_added(crowd: Crowd, conn: psycopg.Connection) -> None:
