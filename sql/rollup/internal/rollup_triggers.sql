@@ -13,6 +13,7 @@
 -- An UPDATE that moves a row to another partition fires a row trigger for DELETE and one for INSERT. A rollup that
 -- keeps rows must not keep the deleted one. So two statement triggers of each table with partitions note that an UPDATE
 -- runs at their depth of triggers. If one statement both updates and deletes, by WITH or MERGE, no deleted row is kept.
+-- A role that sets the variable of the two triggers itself can also delete rows that aren't kept.
 -- Logical replication doesn't fire the two: a moved row that meets the condition is kept, and counts twice.
 create or replace function pgcombine_internal.rollup_triggers(queue text)
 returns table (relation regclass, name name, own boolean, definition text, state text)
