@@ -13,6 +13,7 @@ from pgcombine.database.caller import in_transaction as _in_transaction
 from pgcombine.database.connect import Connection, dicts
 from pgcombine.database.sqlfiles import query
 from pgcombine.database.steps import Statement, Steps
+from pgcombine.errors import InvalidDefinitionError
 from pgcombine.queue.combine_queue import CombineQueue
 
 
@@ -122,8 +123,14 @@ class Budget:
 
 
 def budgets(connection: Connection, name: str | None = None) -> list[dict[str, Any]]:
-    """Return the definition of each budget, or only of the budget ``name``, as a dict."""
-    return dicts(connection, query("budgets"), [name, name])
+    """Return the definition of each budget, or only of the budget ``name``, as a dict.
+
+    Raises InvalidDefinitionError if there is no budget of that name.
+    """
+    found = dicts(connection, query("budgets"), [name, name])
+    if name is not None and not found:
+        raise InvalidDefinitionError(f'there is no budget "{name}" (pgcombine budget ls lists them)', queue=name)
+    return found
 
 
 def _parts(key: Any) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,8 +22,6 @@ from pgcombine.cli.options import (
     report_table,
     whole,
 )
-from pgcombine.database.connect import Connection
-from pgcombine.errors import InvalidDefinitionError
 
 budget = group("Amounts from which transactions take without waiting, never more than there is.")
 
@@ -75,7 +73,8 @@ def show(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     Example: pgcombine budget show seats
     """
     with open_database(dsn) as connection:
-        found = _budget(connection, name) | Budget(name).totals(connection)
+        (found,) = budgets(connection, name)
+        found |= Budget(name).totals(connection)
     if as_json:
         print_json(found)
         return
@@ -109,14 +108,8 @@ def drop(
     Example: pgcombine budget drop seats --yes
     """
     with open_database(dsn) as connection:
-        _budget(connection, name)
+        budgets(connection, name)  # raises an error if there is none
         total = Budget(name).totals(connection)
         confirm(f'budget "{name}" with {total["available"]} available will be dropped', yes=yes)
         Budget(name).drop(connection, force=force)
     report_state("budget", name, "dropped", as_json)
-
-
-def _budget(connection: Connection, name: str) -> dict[str, Any]:
-    for found in budgets(connection, name):
-        return found
-    raise InvalidDefinitionError(f'there is no budget "{name}" (pgcombine budget ls lists them)', queue=name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,8 +20,6 @@ from pgcombine.cli.options import (
     report_state,
     report_table,
 )
-from pgcombine.database.connect import Connection
-from pgcombine.errors import InvalidDefinitionError
 from pgcombine.rollup.rollup import Rollup, rollups
 
 rollup = group("Aggregates of tables, right in every snapshot.")
@@ -86,7 +84,7 @@ def show(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
     Example: pgcombine rollup show spend
     """
     with open_database(dsn) as connection:
-        found = _rollup(connection, name)
+        (found,) = rollups(connection, name)
     if as_json:
         print_json(found)
         return
@@ -106,7 +104,7 @@ def backfill(name: Name, dsn: Dsn = None, as_json: Json = False) -> None:
 
     console = Console(stderr=True)
     with open_database(dsn) as connection:
-        _rollup(connection, name)
+        rollups(connection, name)  # raises an error if there is none
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             bar = progress.add_task(name, total=None)
             for done, slices in Rollup(name).backfill(connection):
@@ -146,13 +144,7 @@ def drop(
     Example: pgcombine rollup drop spend --yes
     """
     with open_database(dsn) as connection:
-        found = _rollup(connection, name)
+        (found,) = rollups(connection, name)
         confirm(f'rollup "{name}" of {found["source"]} will be dropped', yes=yes)
         Rollup(name).drop(connection, force=force)
     report_state("rollup", name, "dropped", as_json)
-
-
-def _rollup(connection: Connection, name: str) -> dict[str, Any]:
-    for found in rollups(connection, name):
-        return found
-    raise InvalidDefinitionError(f'there is no rollup "{name}" (pgcombine rollup ls lists them)', queue=name)

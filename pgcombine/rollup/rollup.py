@@ -125,6 +125,10 @@ def rollups(connection: Connection, name: str | None = None) -> list[dict[str, A
     """Return a dict for each rollup, or only for the rollup ``name``.
 
     A dict has the definition, ``state`` (``"ready"``, or how far the backfill is), ``ready_at``, and ``problems``,
-    which are sentences that say why the rollup may miss changes.
+    which are sentences that say why the rollup may miss changes. Raises InvalidDefinitionError if there is no rollup of
+    that name.
     """
-    return dicts(connection, query("rollups"), [name, name])
+    found = dicts(connection, query("rollups"), [name, name])
+    if name is not None and not found:
+        raise InvalidDefinitionError(f'there is no rollup "{name}" (pgcombine rollup ls lists them)', queue=name)
+    return found
