@@ -101,7 +101,7 @@ def no_wait(conn: psycopg.Connection, dsn: str) -> None:
             call(first, "take", 7, 1)
             call(first, "add", 7, 100)
             left = 500 - 32
-            while left - amount >= 31:
+            while left - amount >= 32:  # what is left of the two chips in use
                 assert call(second, "take", 7, amount)
                 left -= amount
             assert not call(second, "take", 7, 501)
