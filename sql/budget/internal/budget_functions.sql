@@ -1,10 +1,9 @@
 -- pgcombine_internal.budget_functions(budget) → (name, parameters, result, options, body, comment)
 -- Returns the functions of a budget, a row for each (see create_budget). The public ones run with their owner's rights,
 -- so that nothing else changes chips. <budget>_gather only takes from chips. Each of its statements has a new snapshot:
---   1. It takes from a free chip. _take does that first, since the call is hot. It begins at a random chip, so that it
---      passes few chips in use, and few dead versions of a chip. Chips are 1 to 4e18, so that some chip almost always
---      follows 3e18. If another session has just made the version that is locked, the update doesn't find its ctid, and
---      the next statement tries again.
+--   1. It takes from a free chip. _take and _hold do that first, from a random chip on, so that they pass few chips in
+--      use, and few dead versions of a chip. Chips are 1 to 4e18, so some chip almost always follows 3e18. If another
+--      session has just made the version that is locked, the update doesn't find its ctid, and the next try does.
 --   2. It refuses if all chips as they were committed don't suffice, whatever the transactions in progress do.
 --   3. It gathers free chips, the largest first. Two sessions could each get a half, so the second waits for the first
 --      at the gate: the chip 0, which nobody sees, since its transaction deletes it. The unique index makes the second
@@ -90,6 +89,7 @@ end
         ('_hold', format('%s, amount %s, hold text, for_at_most interval, wait boolean default true', _key, _bare),
          'boolean', _definer, '
 declare
+    _from constant bigint := (3e18 * random())::bigint;
     _timeout constant text := current_setting(''lock_timeout'');
     _named boolean;
 begin{checked}
@@ -98,8 +98,8 @@ begin{checked}
         raise exception ''budget "{budget}" can''''t hold for % under the name %'', coalesce({limit}::text, ''null''),
             quote_nullable({hold}) using errcode = ''PC004'',
             hint = ''a name has 1 to 200 characters, and the time is positive and at most 100 years'';
-    end if;
-    if not {gather}({given}, {n}, {long}) then
+    end if;{larger_from};
+    if not found and not {gather}({given}, {n}, {long}) then
         return false;
     end if;
     if {long} then{naming}
