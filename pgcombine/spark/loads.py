@@ -71,9 +71,11 @@ class Load:
         """Begin or join the load. Returns the table to write to, or None if the run was applied already.
 
         Raises LoadError if the load has ended, or the role has too many loads; with ``join_only``, also if the load
-        hasn't begun.
+        hasn't begun. Raises InvalidDefinitionError for a source if the queue takes no contributions.
         """
         with translated(queue=self.queue):
+            if self.source is not None and not join_only:  # else end_load would raise the errors, after all tasks
+                connection.execute("select pgcombine_internal.open_contributions(%s)", (self.queue,))
             (table,) = one(
                 connection,
                 "select pgcombine_internal.begin_load(%s, %s, %s, %s, %s)",

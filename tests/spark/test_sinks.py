@@ -14,7 +14,13 @@ from support import eventually
 from support.queues import combine_all, make_queue, one, values
 from support.servers import embedded_only
 
-from pgcombine.errors import ConfigError, InvalidUpdateError, PgCombineError, QueueNotFoundError
+from pgcombine.errors import (
+    ConfigError,
+    InvalidDefinitionError,
+    InvalidUpdateError,
+    PgCombineError,
+    QueueNotFoundError,
+)
 from pgcombine.spark import staged, write_jdbc
 from pgcombine.spark.errors import explained
 from pgcombine.spark.options import Options
@@ -333,6 +339,17 @@ def test_overwrite_is_refused(spark: Any, conn: psycopg.Connection, dsn: str) ->
         explained(),
     ):
         writer.mode("overwrite").save()
+    assert left(conn) == 0
+
+
+@COPY_FIRST
+def test_a_source_on_values_that_cannot_be_taken_back_is_refused_before_any_task(
+    spark: Any, conn: psycopg.Connection, dsn: str, sink: str
+) -> None:
+    make_queue(conn, value=["n bigint max"], delete_when=None)
+    tasks = spark.range(1).selectExpr("'a' as word", "cast(raise_error('a task ran') as bigint) as n")
+    with pytest.raises(InvalidDefinitionError, match='column "n" has the combiner max'), explained():
+        overwrite(sink, tasks, dsn)
     assert left(conn) == 0
 
 
