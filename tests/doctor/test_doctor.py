@@ -132,6 +132,7 @@ def test_doctor_checks_settings_of_a_session(conn: psycopg.Connection, dsn: str)
     found(servers.statistics, "ok", dsn, "is on")
     found(servers.durability, "warning", dsn, "fsync")
     found(servers.wal, "info", dsn, "256 MB")
+    set_for_database(conn, "idle_in_transaction_session_timeout = 0")
     found(servers.timeouts, "info", dsn, "is 0")
     if one(conn, "select pg_jit_available()"):
         found(servers.jit, "info", dsn, "jit is on")

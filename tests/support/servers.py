@@ -27,6 +27,8 @@ SETTINGS = {
     "max_prepared_transactions": "10",
     "track_commit_timestamp": "on",
     "jit": "on",
+    # after pytest's timeout, which fails a test whose thread waits for such a transaction, but can't end the wait
+    "idle_in_transaction_session_timeout": "11min",
 }
 
 _numbers = count(1)
